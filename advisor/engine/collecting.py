@@ -1,0 +1,40 @@
+"""What each kind of evidence is called, and how to collect it; skipped rules tell users."""
+
+from advisor.model.evidence import Evidence
+
+_SNAPSHOT = (
+    "torch.cuda.memory._record_memory_history(max_entries=100_000) at the start, "
+    "torch.cuda.memory._dump_snapshot('snapshot.pickle') at the failure or after a step"
+)
+_TRACE = (
+    "torch.profiler.profile(activities=[CPU, CUDA], record_shapes=True, "
+    "schedule=schedule(wait=1, warmup=1, active=3)) around a few steps, then export_chrome_trace('trace.json')"
+)
+
+HOW: dict[str, tuple[str, str]] = {
+    "Failure": ("a failure message", "the program's log with the whole error and traceback"),
+    "LogText": ("a log", "the program's output, saved to a file"),
+    "AllocatorSnapshot": ("an allocator snapshot", _SNAPSHOT),
+    "MemoryLedger": ("a snapshot, or an out-of-memory message with the device's total", _SNAPSHOT),
+    "AllocatorRecord": ("an allocator snapshot", _SNAPSHOT),
+    "KinetoTrace": ("a profiler trace", _TRACE),
+    "StepBreakdown": ("a profiler trace", _TRACE),
+    "OperatorTable": ("an operator table", "print(profiler.key_averages().table(sort_by='self_cuda_time_total'))"),
+    "MemorySummary": ("a memory summary", "print(torch.cuda.memory_summary()) right after the failure"),
+    "NodeReading": ("a reading of the node's GPUs", "nvidia-smi -q > nvidia-smi.txt while the job runs"),
+    "KernelLog": ("the kernel's log", "sudo dmesg -T > dmesg.txt"),
+    "DeviceCeilings": ("a device of the catalogue", "--device NAME, for example --device 'NVIDIA A100-SXM4-80GB'"),
+    "TransformerShape": ("the model's shape", "--model NAME or --model config.json"),
+}
+
+
+def what_it_is(item: Evidence) -> str:
+    """What a piece of evidence is called in the list of what was read."""
+    name = HOW.get(type(item).__name__, (type(item).__name__, ""))[0]
+    return name.removeprefix("an ").removeprefix("a ").removeprefix("the ")
+
+
+def needs_in_words(kinds: tuple[type[Evidence], ...]) -> tuple[tuple[str, ...], str]:
+    """What the missing kinds are called, and how to collect the first of them."""
+    known = [HOW.get(kind.__name__, (f"evidence of kind {kind.__name__}", _TRACE)) for kind in kinds]
+    return tuple(dict.fromkeys(name for name, _ in known)), known[0][1]

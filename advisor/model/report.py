@@ -1,0 +1,78 @@
+"""The report: ranked diagnoses, the memory ledger, the breakdown of time, and what could not be checked."""
+
+from dataclasses import dataclass
+
+from advisor.model.case import Unreadable
+from advisor.model.finding import Finding
+from advisor.model.memory import MemoryLedger
+from advisor.model.step_time import OperatorCost, StepBreakdown
+
+RECORD_ITEMS = ("run_id", "commit", "config", "data_version", "seed", "environment", "metrics")
+"""The seven items of a run record, in the order of the JSON contract."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diagnosis:
+    """A finding with its place in the ranking.
+
+    Attributes:
+        rank: its place, from 1.
+        code / name: of the rule.
+        confidence: a frequency: of the diagnoses that say 0.9, nine in ten are right on the corpus.
+        finding: what the rule said; its own score is not the confidence.
+        job_ranks: the ranks of the job on which it was found; empty where the evidence names none.
+        explains: codes whose findings this one explains; they are not ranked.
+    """
+
+    rank: int
+    code: str
+    name: str
+    confidence: float
+    finding: Finding
+    job_ranks: tuple[int, ...] = ()
+    explains: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkippedRule:
+    """A rule that lacked evidence: what it needs, in words, and how to collect it."""
+
+    code: str
+    needs: tuple[str, ...]
+    collect_with: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultedRule:
+    """A rule that crashed: a fault of ours, reported; the other rules went on."""
+
+    code: str
+    because: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """What the advisor has to say of a case.
+
+    Attributes:
+        diagnoses: ranked.
+        memory: the ledger that decides; None without evidence about memory.
+        time: the breakdown that decides; None without evidence about time.
+        operators: the costliest operators, most device time first.
+        checked_count: rules that had what they need.
+        skipped / faulted: rules that had not, and rules that crashed.
+        unreadable: inputs that could not be read.
+        read: a line for each input that was read ("train.log: a log of 120 lines, 1 failure").
+        gaps: what the evidence itself lacks, one sentence each.
+    """
+
+    diagnoses: tuple[Diagnosis, ...]
+    memory: MemoryLedger | None = None
+    time: StepBreakdown | None = None
+    operators: tuple[OperatorCost, ...] = ()
+    checked_count: int = 0
+    skipped: tuple[SkippedRule, ...] = ()
+    faulted: tuple[FaultedRule, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    read: tuple[str, ...] = ()
+    gaps: tuple[str, ...] = ()
