@@ -1,0 +1,71 @@
+"""The memory ledger and the breakdown of time as rows of a table, for every text format."""
+
+from advisor.model.memory import BLOCKS, MemoryLedger
+from advisor.model.step_time import PARTS, StepBreakdown
+from advisor.rules.wording import bytes_text, ratio_text, seconds_text
+
+Row = tuple[str, str, float]
+"""A label, a figure with its unit, and its share of the whole (0 to 1)."""
+
+BLOCK_LABELS = {
+    "kv_cache": "KV cache",
+    "non_pytorch": "outside PyTorch (context, libraries)",
+    "other_processes": "other processes",
+    "unattributed": "not attributed",
+    "allocator_cached": "cached by the allocator",
+    "allocator_rounding": "rounding by the allocator",
+}
+
+PART_LABELS = {
+    "exposed_communication": "communication, not hidden",
+    "exposed_copies": "copies, not hidden",
+    "input_wait": "waiting for input",
+    "synchronization": "waiting in synchronization",
+    "launch": "waiting for kernel launches",
+    "other_idle": "idle for other reasons",
+}
+
+SMALLEST_SHARE = 0.0005
+"""Blocks below this share of the whole are left out of a table (ratio): they would print as 0.0%."""
+
+
+def memory_rows(ledger: MemoryLedger) -> tuple[Row, ...]:
+    """The known entries of the ledger, largest first, free memory last."""
+    known = [(name, size) for name in BLOCKS if (size := ledger.entries.get(name)) is not None]
+    whole = sum(size for _, size in known)
+    if whole <= 0:
+        return ()
+    known.sort(key=lambda pair: (pair[0] == "free", -pair[1]))
+    return tuple(
+        (BLOCK_LABELS.get(name, name.replace("_", " ")), bytes_text(size), size / whole)
+        for name, size in known
+        if size / whole >= SMALLEST_SHARE
+    )
+
+
+def memory_title(ledger: MemoryLedger) -> str:
+    """What the table shows: which device, when, on which basis."""
+    moment = {"OOM": "when the request was refused", "PEAK": "at the peak", "DUMP": "when it was saved"}[ledger.at.value]
+    basis = {"REGISTRY": "the trainer's own tensors", "STACKS": "allocation stacks", "TEXT": "the message's figures"}[ledger.basis.value]
+    capacity = f", {bytes_text(ledger.device_bytes)} in all" if ledger.device_bytes else ""
+    return f"Memory of device {ledger.device_index} {moment}{capacity} (from {basis})"
+
+
+def time_rows(breakdown: StepBreakdown) -> tuple[Row, ...]:
+    """The parts of the window, largest first."""
+    ratios = [(name, breakdown.parts[name]) for name in PARTS if breakdown.parts.get(name)]
+    ratios.sort(key=lambda pair: -pair[1])
+    return tuple(
+        (PART_LABELS.get(name, name.replace("_", " ")), f"{seconds_text(breakdown.seconds[name])} {ratio_text(ratio)}", ratio)
+        for name, ratio in ratios
+        if ratio >= SMALLEST_SHARE
+    )
+
+
+def time_title(breakdown: StepBreakdown) -> str:
+    """What the table shows: which device, how long, how many steps."""
+    device = "the CPU" if breakdown.device_index is None else f"device {breakdown.device_index}"
+    steps = ""
+    if breakdown.step_count and breakdown.step_seconds is not None:
+        steps = f", {breakdown.step_count} steps of {seconds_text(breakdown.step_seconds)}"
+    return f"Time of {device} over {seconds_text(breakdown.window_seconds)}{steps}"

@@ -1,0 +1,38 @@
+"""The one line that a report begins with, and for a healthy run the reasons."""
+
+from advisor.model.finding import Severity
+from advisor.model.report import Report
+
+
+def verdict(report: Report) -> str:
+    """One line: the first diagnosis in its words, or that nothing wrong was found."""
+    problems = [item for item in report.diagnoses if item.finding.severity > Severity.INFO]
+    if not problems:
+        return _nothing_wrong(report)
+    first = problems[0]
+    return f"{first.code} {first.name} ({sureness(first.confidence)}): {first.finding.statement}"
+
+
+def sureness(confidence: float) -> str:
+    """A confidence as people say it: "right in 9 of 10 such cases" is what the number means."""
+    return f"{round(confidence * 100)}% sure"
+
+
+def _nothing_wrong(report: Report) -> str:
+    if not report.read:
+        return "Nothing could be read."
+    if report.checked_count == 0:
+        return "No verdict: no rule had the evidence it needs."
+    return f"Nothing wrong found: {report.checked_count} rules were checked and none found a problem."
+
+
+def reasons(report: Report) -> tuple[str, ...]:
+    """Why nothing wrong was found: what the measures say; empty without measures."""
+    found = []
+    time, memory = report.time, report.memory
+    if time is not None and time.busy_ratio is not None:
+        found.append(f"the device was busy {time.busy_ratio:.0%} of {time.window_seconds:.3g} s ({time.source})")
+    if memory is not None and memory.device_bytes and memory.entries.get("free") is not None:
+        free_ratio = (memory.entries["free"] or 0) / memory.device_bytes
+        found.append(f"{free_ratio:.0%} of the device's memory is free at the {memory.at.value.lower()} ({memory.source})")
+    return tuple(found)
