@@ -1,0 +1,141 @@
+"""`advisor-cli diagnose`: read what was saved, advise, print the report."""
+
+import argparse
+import shutil
+import sys
+import threading
+from dataclasses import replace
+
+from advisor.cli import exit_codes
+from advisor.cli.intake import gather
+from advisor.engine.advise import advise
+from advisor.model.case import Case
+from advisor.model.errors import UnreadableInput, WrongUsage
+from advisor.model.evidence import Evidence, Source
+from advisor.model.report import Report
+
+COMMAND_LINE = Source(path="command line")
+
+DESCRIPTION = """Read files that somebody saved and say what they tell: why the job ran out of memory, or why it is slow.
+
+Files are recognized by their content: logs and tracebacks, allocator snapshots (torch.cuda.memory._dump_snapshot), profiler traces
+(plain, gzip, zstd), profiler tables, memory summaries, nvidia-smi outputs, kernel logs. Several files or a folder make one case."""
+
+PROGRESS_AFTER_SECONDS = 1.0
+
+
+def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command's options."""
+    parser = commands.add_parser("diagnose", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input")
+    parser.add_argument("--device", metavar="NAME", help="the device, where the files do not say (for example 'NVIDIA A100-SXM4-80GB')")
+    parser.add_argument("--model", metavar="NAME_OR_CONFIG", help="the model: a built-in name (llama-3-8b) or a config.json")
+    parser.add_argument("--rank", type=int, metavar="N", help="look only at this rank of a distributed job")
+    parser.add_argument("--format", choices=("text", "json", "markdown"), default="text", help="of the report (text by default)")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write the report to FILE instead of standard output")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Diagnose; the exit code says whether anything was found."""
+    if not arguments.paths:
+        raise WrongUsage(
+            "diagnose: no PATH given, and this version has no daemon to ask",
+            "name a log, a snapshot, a trace or a folder: advisor-cli diagnose train.log",
+        )
+    declared = _declared(arguments)
+    with _Progress() as progress:
+        gathered = gather(arguments.paths, progress=progress.show)
+        case = _of_rank(gathered.case, arguments.rank).with_evidence(declared)
+        report = replace(advise(case), read=gathered.read)
+    for item in report.unreadable:
+        sys.stderr.write(f"advisor-cli: {_one_line(f'{item.path}: {item.because}')}\n")
+    if gathered.read or arguments.format == "json":
+        _write(_rendered(report, arguments), arguments.output)
+    if not gathered.read:
+        return exit_codes.UNREADABLE
+    return exit_codes.DIAGNOSES_FOUND if report.diagnoses else exit_codes.NOTHING_FOUND
+
+
+def _declared(arguments: argparse.Namespace) -> tuple[Evidence, ...]:
+    found: list[Evidence] = []
+    if arguments.device:
+        from advisor.hardware.catalogue import require  # noqa: PLC0415 - the catalogue is only read when asked for
+
+        found.append(replace(require(arguments.device), source=COMMAND_LINE))
+    if arguments.model:
+        from advisor.cli.model_option import shape_of  # noqa: PLC0415 - the same
+
+        found.append(shape_of(arguments.model))
+    return tuple(found)
+
+
+def _of_rank(case: Case, rank: int | None) -> Case:
+    if rank is None:
+        return case
+    if rank not in case.ranks():
+        known = ", ".join(map(str, case.ranks())) or "none is named"
+        raise WrongUsage(f"diagnose: no evidence of rank {rank}", f"ranks in the files: {known}")
+    return Case(evidence=tuple(item for item in case.evidence if item.rank in (rank, None)), unreadable=case.unreadable)
+
+
+def _rendered(report: Report, arguments: argparse.Namespace) -> str:
+    if arguments.format == "json":
+        from advisor.render.contract import as_json  # noqa: PLC0415 - one renderer is loaded, not three
+
+        return as_json(report) + "\n"
+    if arguments.format == "markdown":
+        from advisor.render.markdown import as_markdown  # noqa: PLC0415 - the same
+
+        return as_markdown(report)
+    from advisor.cli.terminal import colors_wanted  # noqa: PLC0415 - the same
+    from advisor.render.text import as_text  # noqa: PLC0415 - the same
+
+    to_terminal = not arguments.output and sys.stdout.isatty()
+    width = min(shutil.get_terminal_size().columns, 100) if to_terminal else None
+    return as_text(report, width=width, color=to_terminal and colors_wanted())
+
+
+def _write(text: str, path: str | None) -> None:
+    if path is None:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        return
+    try:
+        with open(path, "w", encoding="utf-8", errors="replace") as file:  # noqa: PTH123 - pathlib costs start-up time
+            file.write(text)
+    except OSError as error:
+        raise UnreadableInput(f"{path}: the report cannot be written ({error.strerror})", "choose another -o FILE") from None
+
+
+def _one_line(text: str) -> str:
+    from advisor.render.plain import printable  # noqa: PLC0415 - only with something to say
+
+    return " ".join(printable(text).split())
+
+
+class _Progress:
+    """Say on a terminal's standard error what is being read, once it takes longer than a second."""
+
+    def __init__(self) -> None:
+        self._path = ""
+        self._timer = threading.Timer(PROGRESS_AFTER_SECONDS, self._say)
+        self._timer.daemon = True
+
+    def __enter__(self) -> "_Progress":
+        if sys.stderr.isatty():
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        if sys.stderr.isatty():
+            sys.stderr.write("\r\x1b[K")
+
+    def show(self, path: str) -> None:
+        """Remember what is being read, and say it if a second has passed."""
+        self._path = path
+        if not self._timer.is_alive() and self._timer.finished.is_set() and sys.stderr.isatty():
+            self._say()
+
+    def _say(self) -> None:
+        sys.stderr.write(f"\r\x1b[Kreading {_one_line(self._path)[-60:]} ...")
+        sys.stderr.flush()

@@ -1,0 +1,9 @@
+"""The exit codes, a public contract; docs/exit-codes.md explains them."""
+
+NOTHING_FOUND = 0
+DIAGNOSES_FOUND = 1
+UNREADABLE = 2
+INTERNAL = 3
+UNREACHABLE = 4
+INTERRUPTED = 130
+"""128 + SIGINT, as shells count it."""

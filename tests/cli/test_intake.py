@@ -1,0 +1,75 @@
+import gzip
+import os
+
+import pytest
+
+from advisor.cli.intake import gather
+from advisor.ingest.formats import Format, detect
+from advisor.model.failure import Failure
+
+MESSAGE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+
+
+def test_a_kind_is_found_from_the_content_and_not_the_name(tmp_path):
+    path = tmp_path / "holiday.jpg"
+    path.write_bytes(MESSAGE)
+    assert gather([str(path)]).case.first(Failure) is not None
+
+
+def test_what_cannot_be_read_is_named_and_the_rest_is_kept(tmp_path):
+    (tmp_path / "train.log").write_bytes(MESSAGE)
+    (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 64)
+    case = gather([str(tmp_path), str(tmp_path / "missing")]).case
+    assert case.first(Failure) is not None
+    assert {os.path.basename(item.path) for item in case.unreadable} == {"noise.bin", "missing"}
+
+
+def test_a_folder_is_never_left_by_a_link(tmp_path):
+    secret = tmp_path / "secret.log"
+    secret.write_bytes(MESSAGE)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "link.log").symlink_to(secret)
+    (folder / "train.log").write_bytes(b"step 1\n")
+    assert gather([str(folder)]).case.first(Failure) is None
+
+
+def test_a_rank_is_taken_from_the_name_where_the_content_has_none(tmp_path):
+    path = tmp_path / "rank-3.log"
+    path.write_bytes(MESSAGE)
+    assert gather([str(path)]).case.ranks() == (3,)
+
+
+def test_a_compressed_log_is_a_log(tmp_path):
+    path = tmp_path / "train.log.gz"
+    path.write_bytes(gzip.compress(MESSAGE))
+    assert gather([str(path)]).case.first(Failure) is not None
+
+
+def test_a_pipe_is_refused_instead_of_waiting_for_ever(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    assert "regular file" in gather([str(path)]).case.unreadable[0].because
+
+
+@pytest.mark.parametrize(
+    ("head", "format_"),
+    [
+        (b"", Format.EMPTY),
+        (b"\x1f\x8b\x08", Format.GZIP),
+        (b"PK\x03\x04", Format.ZIP),
+        (b"\x80\x04\x95", Format.PICKLE),
+        (b'{"traceEvents": [', Format.KINETO),
+        (b'[{"ph": "X", "ts": 1}]', Format.KINETO),
+        (b'{"segments": []}', Format.SNAPSHOT_JSON),
+        (b'{"level": "info"}\n{"level": "error"}\n', Format.TEXT),
+        (b"[rank0]: Traceback (most recent call last):\n", Format.TEXT),
+        (b"[2024-01-01 00:00:00] start\n", Format.TEXT),
+        (b"{'loss': 2.0}\n{'loss': 1.9}\n", Format.TEXT),
+        (b"<?xml version='1.0'?>", Format.XML),
+        (b"\x1b[31merror\x1b[0m: out of memory\n", Format.TEXT),
+        (bytes(range(256)), Format.BINARY),
+    ],
+)
+def test_formats_are_told_by_their_first_bytes(head, format_):
+    assert detect(head) is format_
