@@ -1,0 +1,11 @@
+import register_rules
+import write_rule_pages
+
+
+def test_every_rule_file_is_in_the_registry():
+    assert register_rules.REGISTRY.read_text("utf-8") == register_rules.registry_text(), "run make docs"
+
+
+def test_the_rule_pages_are_those_of_the_rules():
+    written = {path.name: path.read_text("utf-8") for path in write_rule_pages.PAGES.glob("*.md")}
+    assert written == write_rule_pages.pages(), "run make docs"
