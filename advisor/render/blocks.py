@@ -2,7 +2,7 @@
 
 from advisor.model.memory import BLOCKS, MemoryLedger
 from advisor.model.step_time import PARTS, StepBreakdown
-from advisor.rules.wording import bytes_text, ratio_text, seconds_text
+from advisor.rules.wording import bytes_text, seconds_text
 
 Row = tuple[str, str, float]
 """A label, a figure with its unit, and its share of the whole (0 to 1)."""
@@ -56,7 +56,7 @@ def time_rows(breakdown: StepBreakdown) -> tuple[Row, ...]:
     ratios = [(name, breakdown.parts[name]) for name in PARTS if breakdown.parts.get(name)]
     ratios.sort(key=lambda pair: -pair[1])
     return tuple(
-        (PART_LABELS.get(name, name.replace("_", " ")), f"{seconds_text(breakdown.seconds[name])} {ratio_text(ratio)}", ratio)
+        (PART_LABELS.get(name, name.replace("_", " ")), seconds_text(breakdown.seconds[name]), ratio)
         for name, ratio in ratios
         if ratio >= SMALLEST_SHARE
     )

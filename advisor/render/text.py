@@ -167,7 +167,10 @@ def _unchecked(report: Report) -> Iterable[RenderableType]:
         for rule in report.skipped:
             by_need.setdefault((rule.needs, rule.collect_with), []).append(rule.code)
         for (needs, how), codes in sorted(by_need.items(), key=lambda pair: -len(pair[1]))[:4]:
-            yield _bullet("-", f"{count_text(len(codes), 'rule')} ({_few(codes)}) need {' and '.join(needs)}: {how}")
+            verb = "needs" if len(codes) == 1 else "need"
+            yield _bullet("-", f"{count_text(len(codes), 'rule')} ({_few(codes)}) {verb} {' and '.join(needs)}: {how}")
+    if report.faulted or report.gaps or report.unreadable:
+        yield _heading("What this rests on")
     for fault in report.faulted:
         yield _bullet("!", f"{fault.code} crashed and was left out, a fault of the advisor: {fault.because}")
     for gap in report.gaps:

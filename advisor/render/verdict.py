@@ -4,13 +4,25 @@ from advisor.model.finding import Severity
 from advisor.model.report import Report
 
 
+SETTLED = 0.8
+"""From this confidence on (a frequency) the verdict names the cause without a qualifier: four in five are right."""
+
+CANDIDATE = 0.6
+"""Up to this confidence a diagnosis is a candidate: the evidence does not carry the cause."""
+
+
 def verdict(report: Report) -> str:
-    """One line: the first diagnosis in its words, or that nothing wrong was found."""
+    """One line: the first problem and how sure it is, or that nothing wrong was found."""
     problems = [item for item in report.diagnoses if item.finding.severity > Severity.INFO]
     if not problems:
         return _nothing_wrong(report)
     first = problems[0]
-    return f"{first.code} {first.name} ({sureness(first.confidence)}): {first.finding.statement}"
+    said = f"{first.name} ({first.code}, {sureness(first.confidence)})"
+    if first.confidence >= SETTLED:
+        return f"The cause: {said}." if first.finding.severity is Severity.ERROR else f"It costs: {said}."
+    if first.confidence > CANDIDATE:
+        return f"Probably {said}."
+    return f"Not settled by what was given; first candidate: {said}."
 
 
 def sureness(confidence: float) -> str:
