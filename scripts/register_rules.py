@@ -1,25 +1,35 @@
-"""Write the list of rule modules into advisor/rules/registry.py; a test compares it with the files."""
+"""Write advisor/rules/entries.py, the table of all rules with their needs; a test compares it with the files."""
 
-import re
 from pathlib import Path
 
+from advisor.rules.registry import rule_of
+
 ROOT = Path(__file__).resolve().parents[1]
-REGISTRY = ROOT / "advisor" / "rules" / "registry.py"
+TABLE = ROOT / "advisor" / "rules" / "entries.py"
+
+HEADER = '''"""The table of all rules, written by `make docs`: code, name, module, required and optional needs."""
+
+ENTRIES: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
+'''
 
 
 def modules() -> list[str]:
-    """One dotted name a rule file, sorted."""
+    """One dotted name a rule file."""
     files = (ROOT / "advisor" / "rules").glob("*/*.py")
     holding = (file for file in files if "@rule(" in file.read_text(encoding="utf-8"))
-    return sorted(".".join(file.relative_to(ROOT).with_suffix("").parts) for file in holding)
+    return [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in holding]
 
 
-def registry_text() -> str:
-    """The registry's text with the list of today's files."""
-    listed = "".join(f'    "{module}",\n' for module in modules())
-    text = REGISTRY.read_text(encoding="utf-8")
-    return re.sub(r"(MODULES: tuple\[str, \.\.\.\] = \()[^)]*\)", rf"\1\n{listed})", text)
+def table_text() -> str:
+    """The table's text for today's files."""
+    rows = []
+    for module in modules():
+        rule = rule_of(module)
+        required = tuple(need.kind.__name__ for need in rule.needs if not need.optional)
+        optional = tuple(need.kind.__name__ for need in rule.needs if need.optional)
+        rows.append((rule.code, rule.name, module, required, optional))
+    return HEADER + "".join(f"    {row!r},  # fmt: skip\n".replace("'", '"') for row in sorted(rows)) + ")\n"
 
 
 if __name__ == "__main__":
-    REGISTRY.write_text(registry_text(), encoding="utf-8")
+    TABLE.write_text(table_text(), encoding="utf-8")

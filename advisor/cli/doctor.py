@@ -93,9 +93,9 @@ def _catalogue() -> Check:
 
 
 def _rules() -> Check:
-    from advisor.rules.registry import RULES  # noqa: PLC0415 - the same
+    from advisor.rules.registry import REGISTRY  # noqa: PLC0415 - the same
 
-    return Check(name="rules", works=bool(RULES), seen=f"{len(RULES)} rules", essential=True)
+    return Check(name="rules", works=bool(REGISTRY), seen=f"{len(REGISTRY)} rules", essential=True)
 
 
 def _daemon() -> Check:

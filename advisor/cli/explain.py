@@ -7,7 +7,7 @@ import sys
 from advisor.cli import exit_codes
 from advisor.engine.rule_page import page_of
 from advisor.model.errors import WrongUsage
-from advisor.rules.registry import RULES, find
+from advisor.rules.registry import REGISTRY, find
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -20,7 +20,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the page."""
     rule = find(arguments.rule)
     if rule is None:
-        known = [word for one in RULES for word in (one.code, one.name)]
+        known = [word for one in REGISTRY for word in (one.code, one.name)]
         near = difflib.get_close_matches(arguments.rule.lower(), [word.lower() for word in known], n=3)
         remedy = f"did you mean {' or '.join(near)}?" if near else "advisor-cli rules lists them all"
         raise WrongUsage(f"explain: no rule is called {arguments.rule}", remedy)

@@ -49,7 +49,7 @@ def gather(paths: list[str], *, progress: Callable[[str], None] = lambda _: None
         try:
             found = _read(path)
         except UnreadableInput as error:
-            unreadable.append(Unreadable(path=path, because=str(error)))
+            unreadable.append(Unreadable(path=path, because=str(error).removeprefix(path).lstrip(": ")))
             continue
         evidence.extend(found)
         lines.append(_line(path, found))

@@ -5,7 +5,7 @@ import json
 import sys
 
 from advisor.cli import exit_codes
-from advisor.rules.registry import RULES
+from advisor.rules.registry import REGISTRY, all_rules
 
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -17,10 +17,10 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 def run(arguments: argparse.Namespace) -> int:
     """Print the list."""
     if arguments.format == "json":
-        listed = [{"code": rule.code, "name": rule.name, "summary": rule.summary} for rule in RULES]
+        listed = [{"code": rule.code, "name": rule.name, "summary": rule.summary} for rule in all_rules()]
         sys.stdout.write(json.dumps(listed, indent=2) + "\n")
         return exit_codes.NOTHING_FOUND
-    width = max(len(rule.name) for rule in RULES)
-    for rule in RULES:
+    width = max(len(entry.name) for entry in REGISTRY)
+    for rule in all_rules():
         sys.stdout.write(f"{rule.code}  {rule.name:<{width}}  {rule.summary}\n")
     return exit_codes.NOTHING_FOUND

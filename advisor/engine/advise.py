@@ -1,50 +1,42 @@
 """`advise(case) -> Report`: the one entry point."""
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
-from advisor.engine.calibration import calibrated
 from advisor.engine.collecting import needs_in_words
+from advisor.engine.evaluate import Outcome, evaluate
+from advisor.engine.merge import deciding_view, merged
 from advisor.engine.rank import Scored, drop_explained, order
 from advisor.engine.resolve import Resolver
 from advisor.engine.views import views
 from advisor.model.case import Case
-from advisor.model.evidence import Evidence
 from advisor.model.failure import Failure
-from advisor.model.finding import Finding, Observation, RuledOut
-from advisor.model.kernels import OperatorCosts
+from advisor.model.finding import RuledOut
 from advisor.model.memory import MemoryLedger
 from advisor.model.report import Diagnosis, FaultedRule, Report, SkippedRule
-from advisor.model.step_time import StepBreakdown
-from advisor.rules.registry import RULES
+from advisor.model.step_time import OperatorCost, StepBreakdown
+from advisor.rules.registry import REGISTRY, Entry
 from advisor.rules.rule import Rule
+
+if TYPE_CHECKING:
+    from advisor.model.kernels import OperatorCosts
 
 SMALLEST_SEGMENT_BYTES = 2 * 1024**2
 """What PyTorch's caching allocator asks of the driver at the least."""
 
 
-@dataclass
-class _Outcome:
-    """What a rule did over all views."""
-
-    scored: list[Scored] = field(default_factory=list)
-    missing: tuple[type[Evidence], ...] = ()
-    was_checked: bool = False
-    fault: str | None = None
-
-
-def advise(case: Case, rules: tuple[Rule, ...] = RULES) -> Report:
+def advise(case: Case, rules: Sequence[Rule | Entry] = REGISTRY) -> Report:
     """Evaluate all rules on a case and rank what they found.
 
     A rule without what it needs is reported as skipped, a rule that crashes as faulted; neither stops the others.
     """
     resolvers = [Resolver(view) for view in views(case)]
-    outcomes = {rule.code: _evaluate(rule, resolvers) for rule in rules}
-    merged = tuple(_merge(outcome.scored) for outcome in outcomes.values() if outcome.scored)
-    staying, explains = drop_explained(merged)
-    deciding = _deciding_view(staying, resolvers)
+    outcomes = {rule.code: evaluate(rule, resolvers) for rule in rules}
+    found = tuple(merged(outcome.scored) for outcome in outcomes.values() if outcome.scored)
+    staying, explains = drop_explained(found)
+    deciding = deciding_view(staying, resolvers)
     ledger = deciding.primary(MemoryLedger)
-    breakdown = deciding.primary(StepBreakdown)
-    costs = deciding.primary(OperatorCosts)
     ranked = order(
         staying,
         shortage_bytes=_shortage_bytes(deciding.primary(Failure)),
@@ -53,8 +45,8 @@ def advise(case: Case, rules: tuple[Rule, ...] = RULES) -> Report:
     return Report(
         diagnoses=tuple(_diagnosis(place, item, explains.get(item.code, ())) for place, item in enumerate(ranked, start=1)),
         memory=ledger,
-        time=breakdown,
-        operators=costs.operators if costs else (),
+        time=deciding.primary(StepBreakdown),
+        operators=_operators(deciding),
         checked_count=sum(outcome.was_checked for outcome in outcomes.values()),
         skipped=_skipped(outcomes),
         faulted=_faulted(outcomes, resolvers),
@@ -63,67 +55,9 @@ def advise(case: Case, rules: tuple[Rule, ...] = RULES) -> Report:
     )
 
 
-def _evaluate(rule: Rule, resolvers: list[Resolver]) -> _Outcome:
-    outcome = _Outcome()
-    for resolver in resolvers:
-        arguments: dict[str, object] = {}
-        missing = []
-        for need in rule.needs:
-            found = resolver.all_of(need.kind)
-            if not found and not need.optional:
-                missing.append(need.kind)
-            arguments[need.parameter] = found if need.many else next(iter(found), None)
-        if missing:
-            outcome.missing = outcome.missing or tuple(missing)
-            continue
-        if not any(value for value in arguments.values()):
-            outcome.missing = outcome.missing or tuple(need.kind for need in rule.needs)
-            continue
-        outcome.was_checked = True
-        try:
-            finding = rule.check(**arguments)
-        except Exception as fault:  # noqa: BLE001 - a crash in a rule is reported, the rest goes on
-            outcome.fault = f"{type(fault).__name__}: {fault}"
-            continue
-        if finding is not None:
-            outcome.scored.append(_scored(rule, finding, resolver))
-    return outcome
-
-
-def _scored(rule: Rule, finding: Finding, resolver: Resolver) -> Scored:
-    ranks = resolver.case.ranks()
-    return Scored(
-        code=rule.code,
-        name=rule.name,
-        confidence=calibrated(finding.confidence),
-        finding=finding,
-        job_ranks=ranks if len(ranks) == 1 else (),
-    )
-
-
-def _merge(scored: list[Scored]) -> Scored:
-    """One finding a rule: the surest, naming the ranks and files on which it was found too."""
-    best = max(scored, key=lambda item: (item.finding.severity, item.confidence))
-    if len(scored) == 1:
-        return best
-    ranks = tuple(sorted({rank for item in scored for rank in item.job_ranks}))
-    where = f"ranks {', '.join(map(str, ranks))}" if len(ranks) > 1 else f"{len(scored)} inputs"
-    others = tuple(item.finding.observations[0].source for item in scored if item is not best)
-    seen = Observation(statement=f"found on {where}", value=float(len(scored)), unit="count", source=others[0])
-    return replace(best, job_ranks=ranks, finding=replace(best.finding, observations=(*best.finding.observations, seen)))
-
-
-def _deciding_view(scored: tuple[Scored, ...], resolvers: list[Resolver]) -> Resolver:
-    """The view whose ledger and breakdown the report shows: that of the gravest finding, else the first."""
-    if len(resolvers) > 1 and scored:
-        gravest = max(scored, key=lambda item: (item.finding.severity, item.confidence))
-        paths = {observation.source.path for observation in gravest.finding.observations}
-        for resolver in resolvers:
-            ranks = resolver.case.ranks()
-            own = {item.source.path for item in resolver.case.evidence}
-            if paths & own and (not gravest.job_ranks or set(ranks) & set(gravest.job_ranks)):
-                return resolver
-    return resolvers[0]
+def _operators(resolver: Resolver) -> tuple[OperatorCost, ...]:
+    costs = cast("tuple[OperatorCosts, ...]", resolver.named("OperatorCosts"))
+    return costs[0].operators if costs else ()
 
 
 def _shortage_bytes(failure: Failure | None) -> int | None:
@@ -151,7 +85,7 @@ def _diagnosis(place: int, item: Scored, explains: tuple[str, ...]) -> Diagnosis
     )
 
 
-def _skipped(outcomes: dict[str, _Outcome]) -> tuple[SkippedRule, ...]:
+def _skipped(outcomes: dict[str, Outcome]) -> tuple[SkippedRule, ...]:
     skipped = []
     for code, outcome in sorted(outcomes.items()):
         if not outcome.was_checked and outcome.missing:
@@ -160,7 +94,7 @@ def _skipped(outcomes: dict[str, _Outcome]) -> tuple[SkippedRule, ...]:
     return tuple(skipped)
 
 
-def _faulted(outcomes: dict[str, _Outcome], resolvers: list[Resolver]) -> tuple[FaultedRule, ...]:
+def _faulted(outcomes: dict[str, Outcome], resolvers: list[Resolver]) -> tuple[FaultedRule, ...]:
     rules = {code: outcome.fault for code, outcome in sorted(outcomes.items()) if outcome.fault}
     analyses = {function: fault for resolver in resolvers for function, fault in resolver.faults.items()}
     return tuple(FaultedRule(code=code, because=because) for code, because in (rules | analyses).items())

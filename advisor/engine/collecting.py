@@ -19,6 +19,18 @@ HOW: dict[str, tuple[str, str]] = {
     "AllocatorRecord": ("an allocator snapshot", _SNAPSHOT),
     "KinetoTrace": ("a profiler trace", _TRACE),
     "StepBreakdown": ("a profiler trace", _TRACE),
+    "KernelMix": ("a profiler trace with device activity", _TRACE),
+    "LaunchProfile": ("a profiler trace with launches", _TRACE),
+    "Synchronizations": ("a profiler trace with host calls", _TRACE),
+    "CopyProfile": ("a profiler trace with device activity", _TRACE),
+    "InputWait": ("a profiler trace of a loop over a DataLoader", _TRACE),
+    "Communication": ("a profiler trace with collectives", _TRACE),
+    "StepTimes": ("a profiler trace with steps (profiler.step() in the loop)", _TRACE),
+    "DriverAllocations": ("a profiler trace with host calls", _TRACE),
+    "OptimizerSteps": ("a profiler trace with optimizer steps", _TRACE),
+    "AttentionMix": ("a profiler trace with device activity", _TRACE),
+    "OperatorCosts": ("a profiler trace with operators", _TRACE),
+    "DecodeSigns": ("a profiler trace of generation", _TRACE),
     "OperatorTable": ("an operator table", "print(profiler.key_averages().table(sort_by='self_cuda_time_total'))"),
     "MemorySummary": ("a memory summary", "print(torch.cuda.memory_summary()) right after the failure"),
     "NodeReading": ("a reading of the node's GPUs", "nvidia-smi -q > nvidia-smi.txt while the job runs"),
@@ -34,7 +46,7 @@ def what_it_is(item: Evidence) -> str:
     return name.removeprefix("an ").removeprefix("a ").removeprefix("the ")
 
 
-def needs_in_words(kinds: tuple[type[Evidence], ...]) -> tuple[tuple[str, ...], str]:
+def needs_in_words(kinds: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
     """What the missing kinds are called, and how to collect the first of them."""
-    known = [HOW.get(kind.__name__, (f"evidence of kind {kind.__name__}", _TRACE)) for kind in kinds]
+    known = [HOW[kind] for kind in kinds]
     return tuple(dict.fromkeys(name for name, _ in known)), known[0][1]

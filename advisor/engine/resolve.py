@@ -14,6 +14,8 @@ E = TypeVar("E", bound=Evidence)
 class Resolver:
     """Evidence and measures of one view of a case; each measure is made at most once.
 
+    Kinds are asked for by their names, so that nothing is imported only to find that a case does not have it.
+
     Attributes:
         case: the view.
         measures: the table of analyses.
@@ -23,32 +25,39 @@ class Resolver:
     case: Case
     measures: tuple[Measure, ...] = MEASURES
     faults: dict[str, str] = field(default_factory=dict)
-    _made: dict[type[Evidence], tuple[Evidence, ...]] = field(default_factory=dict)
+    _made: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
 
-    def all_of(self, kind: type[E]) -> tuple[E, ...]:
+    def named(self, kind: str) -> tuple[Evidence, ...]:
         """All of a kind, the primary one first; empty where there is none."""
         if kind not in self._made:
             self._made[kind] = ()  # a measure that needs itself finds nothing instead of recursing
-            given = tuple(self.case.of(kind))
+            given = tuple(item for item in self.case.evidence if type(item).__name__ == kind)
             self._made[kind] = given or self._make(kind)
-        return cast("tuple[E, ...]", self._made[kind])
+        return self._made[kind]
+
+    def all_of(self, kind: type[E]) -> tuple[E, ...]:
+        """The same, by the kind itself."""
+        return cast("tuple[E, ...]", self.named(kind.__name__))
 
     def primary(self, kind: type[E]) -> E | None:
         """The primary one of a kind."""
         return next(iter(self.all_of(kind)), None)
 
-    def _make(self, kind: type[Evidence]) -> tuple[Evidence, ...]:
-        made: list[Evidence] = []
-        for measure in self.measures:
-            if measure.makes is kind:
-                made.extend(self._run(measure))
-        return tuple(made)
+    def can_have(self, kind: str) -> bool:
+        """Whether there is evidence of a kind, or an analysis whose required needs can be met; makes nothing."""
+        if kind in self._made:
+            return bool(self._made[kind])
+        if any(type(item).__name__ == kind for item in self.case.evidence):
+            return True
+        return any(all(self.can_have(need) for need in measure.required) for measure in self.measures if measure.makes == kind)
+
+    def _make(self, kind: str) -> tuple[Evidence, ...]:
+        return tuple(made for measure in self.measures if measure.makes == kind for made in self._run(measure))
 
     def _run(self, measure: Measure) -> tuple[Evidence, ...]:
-        inputs = [self.primary(need) for need in measure.needs]
-        required = inputs[: len(inputs) - measure.optional]
-        if any(item is None for item in required):
+        if not all(self.named(need) for need in measure.required):
             return ()
+        inputs = [next(iter(self.named(need.rstrip("?"))), None) for need in measure.needs]
         try:
             result = measure.load()(*inputs)
         except Exception as fault:  # noqa: BLE001 - a crash in one analysis is reported, the others go on

@@ -33,6 +33,7 @@ class DeviceCeilings(Evidence):
         link_bandwidth: NVLink or Infinity Fabric, both directions, bytes per second.
         power_watts: board power.
         notes: traps and conflicts between sources.
+        memory_kind: "HBM3", "GDDR6", ...; empty where unknown. GDDR cards lose a part of it to ECC.
     """
 
     name: str
@@ -48,6 +49,7 @@ class DeviceCeilings(Evidence):
     link_bandwidth: Figure | None = None
     power_watts: Figure | None = None
     notes: str = ""
+    memory_kind: str = ""
 
     def ridge_point(self, dtype: str) -> float | None:
         """Dense peak over bandwidth, FLOP per byte; None where either is unknown."""
@@ -55,10 +57,3 @@ class DeviceCeilings(Evidence):
         if peak is None or self.bandwidth is None:
             return None
         return peak.value / self.bandwidth.value
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeclaredDevice(Evidence):
-    """The device as the user named it on the command line."""
-
-    name: str

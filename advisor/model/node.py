@@ -20,6 +20,7 @@ class GpuReading:
         temperature_celsius / slowdown_celsius: now, and where slowdown begins.
         power_watts / power_limit_watts / default_power_limit_watts: drawn, enforced, factory.
         sm_clock_mhz / max_sm_clock_mhz / memory_clock_mhz / max_memory_clock_mhz / applications_sm_clock_mhz: clocks.
+        default_applications_sm_clock_mhz: the applications clock that the card comes with; absent on cards without the feature.
         clock_event_reasons: active ones: "gpu_idle", "applications_clocks", "sw_power_cap", "hw_slowdown", "hw_thermal_slowdown",
             "hw_power_brake", "sync_boost", "sw_thermal_slowdown", "display_clocks".
         pcie_generation / max_pcie_generation / pcie_width / max_pcie_width: link now and at most (of the slot and device together).
@@ -29,6 +30,7 @@ class GpuReading:
         retired_pages / remapped_rows: pages retired or rows remapped for uncorrectable errors.
         remap_pending / remap_failed: whether a remap (or page retirement) waits for a reset, or failed.
         mig_enabled: MIG mode; mig_devices: their names and memory ("1g.10gb", 9.75 GiB in bytes).
+        nvlink_bandwidths: bytes per second and direction by NVLink, in order; None for a link that is inactive or could not be read.
         performance_state: "P0" ... "P15".
         processes: with device memory.
         is_lost: the output says that this GPU is lost or unreadable.
@@ -55,6 +57,7 @@ class GpuReading:
     memory_clock_mhz: float | None = None
     max_memory_clock_mhz: float | None = None
     applications_sm_clock_mhz: float | None = None
+    default_applications_sm_clock_mhz: float | None = None
     clock_event_reasons: tuple[str, ...] | None = None
     pcie_generation: int | None = None
     max_pcie_generation: int | None = None
@@ -69,6 +72,7 @@ class GpuReading:
     remap_failed: bool | None = None
     mig_enabled: bool | None = None
     mig_devices: tuple[tuple[str, int], ...] = ()
+    nvlink_bandwidths: tuple[float | None, ...] = ()
     performance_state: str | None = None
     processes: tuple[ProcessMemory, ...] = ()
     is_lost: bool = False
@@ -77,7 +81,13 @@ class GpuReading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeReading(Evidence):
-    """All GPUs of one nvidia-smi output."""
+    """All GPUs of one nvidia-smi output (or of the metrics of an exporter).
+
+    Attributes:
+        gpus: in the order of the output; empty where the tool found none or could not reach the driver (a gap says which).
+        driver_version / cuda_version: of the driver, and the newest CUDA that it serves.
+        timestamp: as printed.
+    """
 
     gpus: tuple[GpuReading, ...]
     driver_version: str | None = None
@@ -128,7 +138,13 @@ class KernelEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelLog(Evidence):
-    """The kernel messages of a dmesg or journal text that matter here; `counts` has all of each kind even where events are cut at 200."""
+    """The kernel messages of a dmesg or journal text that matter here.
+
+    Attributes:
+        events: in the order of the log, at most 8 alike and 200 in all.
+        line_count: lines read.
+        counts: all of each kind, by its value ("oom kill"), and of each Xid ("xid 79"), even where events are cut.
+    """
 
     events: tuple[KernelEvent, ...]
     line_count: int

@@ -72,6 +72,7 @@ class StepBreakdown(Evidence):
         parts: ratio by name of PARTS, each ≥ 0, summing to 1; empty where no device activity was recorded.
         seconds: the same in seconds.
         bound: what sets the pace.
+        mfu_ratio: useful model FLOPs over the dense peak; None where either is unknown.
         notes: what the reader must know ("no launches recorded, idle time cannot be split").
     """
 
@@ -83,6 +84,7 @@ class StepBreakdown(Evidence):
     parts: Mapping[str, float]
     seconds: Mapping[str, float]
     bound: Bound
+    mfu_ratio: float | None = None
     notes: tuple[str, ...] = ()
 
     def per_step(self, part: str) -> float | None:

@@ -8,7 +8,11 @@ from advisor.model.evidence import Evidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatorRow:
-    """One row of `key_averages().table()`; a column that the table lacks is None. Times in seconds, memory in bytes."""
+    """One row of `key_averages().table()`; a column that the table lacks is None. Times in seconds, memory in bytes.
+
+    The ratios are the printed percentages over 100: of all self CPU time, of all CPU time, of all self device time. They tell
+    what a cut table's lost footer would.
+    """
 
     name: str
     calls: int | None = None
@@ -20,6 +24,9 @@ class OperatorRow:
     self_device_bytes: int | None = None
     flops: float | None = None
     input_shapes: str | None = None
+    self_cpu_ratio: float | None = None
+    cpu_ratio: float | None = None
+    self_device_ratio: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,17 +2,23 @@ import typing
 
 import pytest
 
+from advisor.engine.collecting import HOW
 from advisor.engine.measures import MEASURES
+from advisor.rules.registry import REGISTRY
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.function)
 def test_the_table_says_what_the_analysis_takes_and_makes(measure):
     hints = typing.get_type_hints(measure.load())
-    made = str(hints.pop("return"))
-    assert measure.makes.__name__ in made
-    kinds = list(hints.values())
-    assert len(kinds) == len(measure.needs)
-    for place, (kind, need) in enumerate(zip(kinds, measure.needs, strict=True)):
-        is_optional = type(None) in typing.get_args(kind)
-        assert need is kind or need in typing.get_args(kind)
-        assert is_optional == (place >= len(kinds) - measure.optional)
+    made = hints.pop("return")
+    assert measure.makes in str(made)
+    taken = []
+    for kind in hints.values():
+        chosen = [part for part in typing.get_args(kind) if part is not type(None)]
+        taken.append(f"{chosen[0].__name__}?" if chosen else kind.__name__)
+    assert tuple(taken) == measure.needs
+
+
+def test_every_need_of_a_rule_has_words_and_a_way_to_collect_it():
+    needed = {kind for entry in REGISTRY for kind in (*entry.required, *entry.optional)}
+    assert needed - set(HOW) == set()

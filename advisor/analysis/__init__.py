@@ -1,0 +1,1 @@
+"""Evidence to measures: arithmetic only, no words, no IO beyond the tables of this package."""

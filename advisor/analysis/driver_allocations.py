@@ -1,0 +1,45 @@
+"""Calls that obtain device memory from the driver or give it back → how many of them lie in steady steps."""
+
+import re
+
+import numpy as np
+
+from advisor.analysis.device_timeline import SECOND_NS
+from advisor.analysis.named_events import named
+from advisor.analysis.steps import steps
+from advisor.model.kernels import DriverAllocations
+from advisor.model.step_time import StepBreakdown
+from advisor.model.trace import KinetoTrace
+
+_OBTAINS = re.compile(r"^(?:cuda|hip)Malloc(?:Async|Managed)?$|^cuMem(?:Create|Alloc\w*)$").match
+_GIVES_BACK = re.compile(r"^(?:cuda|hip)Free(?:Async)?$|^cuMem(?:Release|Free\w*)$").match
+
+
+def driver_allocations(trace: KinetoTrace, breakdown: StepBreakdown) -> DriverAllocations | None:
+    """Driver allocations in the window and in the steps after the first; None without host calls."""
+    if not trace.has_launches:
+        return None
+    host = trace.host_calls()
+    obtains, gives_back = named(trace, _OBTAINS)[host], named(trace, _GIVES_BACK)[host]
+    either = obtains | gives_back
+    marked = steps(trace)
+    count = len(marked.start_ns)
+    begun = trace.start_ns[host]
+    place = np.searchsorted(marked.start_ns, begun, side="right") - 1
+    inside = (place >= 1) & (begun < marked.end_ns[np.maximum(place, 0)]) if count else place > 0
+    steady = either & inside
+    durations = trace.duration_ns[host]
+    return DriverAllocations(
+        source=trace.source.at("host"),
+        rank=trace.rank,
+        window_seconds=breakdown.window_seconds,
+        step_count=breakdown.step_count,
+        alloc_count=int(obtains.sum()),
+        free_count=int(gives_back.sum()),
+        seconds=float(durations[either].sum()) / SECOND_NS,
+        steady_step_count=max(0, count - 1),
+        steady_alloc_count=int((obtains & inside).sum()) if count else None,
+        steady_free_count=int((gives_back & inside).sum()) if count else None,
+        steady_seconds=float(durations[steady].sum()) / SECOND_NS if count else None,
+        steady_steps_hit=len(np.unique(place[steady])),
+    )

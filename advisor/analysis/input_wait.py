@@ -1,0 +1,70 @@
+"""The marks that data loaders leave in a trace → how long the loop waited for batches, and the device with it."""
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.analysis.device_timeline import SECOND_NS, device_timeline
+from advisor.analysis.named_events import named
+from advisor.analysis.time_sets import TimeSet
+from advisor.model.kernels import InputWait
+from advisor.model.step_time import StepBreakdown
+from advisor.model.trace import Category, KinetoTrace
+
+if TYPE_CHECKING:
+    from advisor.model.trace import Indices
+
+LOADER_MARK = re.compile(r"^enumerate\(DataLoader\)#(?P<iterator>\w+)\.__next__")
+"""PyTorch's own mark around the fetch of a batch, since 1.8; the iterator's class tells its kind."""
+
+_SINGLE, _MULTIPLE = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
+
+
+def input_wait(trace: KinetoTrace, breakdown: StepBreakdown) -> InputWait | None:
+    """The waits inside the loader's marks; None where no loader left any.
+
+    Of several loaders (training and validation) the one that took longest is described, and the
+    times are those of all.
+    """
+    rows = loader_rows(trace)
+    if not len(rows):
+        return None
+    durations = trace.duration_ns[rows]
+    waits = TimeSet.union(trace.start_ns[rows], trace.end_ns[rows])
+    codes, position = np.unique(trace.name[rows], return_inverse=True)
+    longest_loader = codes[np.bincount(position, weights=durations).argmax()]
+    loader = iterator_of(trace.names[longest_loader])
+    return InputWait(
+        source=trace.source.at("host"),
+        rank=trace.rank,
+        loader=loader,
+        is_single_process={_SINGLE: True, _MULTIPLE: False}.get(loader),
+        count=len(rows),
+        wait_seconds=waits.total_ns / SECOND_NS,
+        exposed_seconds=_exposed_seconds(trace, breakdown, waits),
+        longest_seconds=float(durations.max()) / SECOND_NS,
+        window_seconds=breakdown.window_seconds,
+        step_count=breakdown.step_count,
+    )
+
+
+def loader_rows(trace: KinetoTrace) -> "Indices":
+    """The rows of the loader's marks, in order of their start."""
+    marks = named(trace, LOADER_MARK.match) & trace.mask_of(Category.ANNOTATION, Category.OPERATOR)
+    return trace.in_order(marks.nonzero()[0])
+
+
+def iterator_of(mark: str) -> str:
+    """The iterator's class in a loader's mark; the mark itself where it has another form."""
+    found = LOADER_MARK.match(mark)
+    return found["iterator"] if found else mark
+
+
+def _exposed_seconds(
+    trace: KinetoTrace, breakdown: StepBreakdown, waits: TimeSet
+) -> float | None:
+    if breakdown.device_index is None:
+        return None
+    idle = device_timeline(trace, breakdown.device_index).idle
+    return float(idle.within(waits.start_ns, waits.end_ns).sum()) / SECOND_NS

@@ -1,0 +1,66 @@
+"""A device's kernels and the host calls that launched them → whether launches set the pace."""
+
+import re
+
+import numpy as np
+
+from advisor.analysis.device_timeline import SECOND_NS, device_timeline
+from advisor.model.kernels import LaunchProfile
+from advisor.model.step_time import StepBreakdown
+from advisor.model.trace import KinetoTrace
+
+LEAST_JOINED_RATIO = 0.5
+"""Of the kernels: with fewer recorded launches the profile would be about a part of the device's work."""
+
+BURST_NS = 1_000_000
+"""Nanoseconds: launches of a thread farther apart than a millisecond have something else between."""
+
+_GRAPH_LAUNCH = re.compile(r"GraphLaunch").search
+
+
+def launch_profile(trace: KinetoTrace, breakdown: StepBreakdown) -> LaunchProfile | None:
+    """The launches of the breakdown's device; None where most of its kernels have none recorded."""
+    if breakdown.device_index is None:
+        return None
+    timeline = device_timeline(trace, breakdown.device_index)
+    is_kernel = timeline.is_kernel
+    joined = is_kernel & timeline.has_launch
+    if not is_kernel.any() or joined.sum() < LEAST_JOINED_RATIO * is_kernel.sum():
+        return None
+    start, launched = timeline.start_ns, timeline.launch_start_ns
+    # The device had nothing left from the end of all earlier work; before its first, it has no past.
+    done = np.maximum.accumulate(timeline.end_ns)
+    ran_dry = np.concatenate(([start[0]], done[:-1]))
+    gap = np.maximum(0, start - ran_dry)
+    starved = joined & (launched >= ran_dry) & (gap > 0)
+    calls = np.unique(timeline.launch[joined])
+    graph_kernels = timeline.from_graph & joined
+    graph_calls = sum(
+        bool(_GRAPH_LAUNCH(trace.names[code])) for code in trace.name[calls].tolist()
+    )
+    return LaunchProfile(
+        source=trace.source.at(f"device {breakdown.device_index}"),
+        rank=trace.rank,
+        device_index=breakdown.device_index,
+        window_seconds=breakdown.window_seconds,
+        step_count=breakdown.step_count,
+        kernel_count=int(joined.sum()),
+        launch_count=len(calls),
+        graph_launch_count=graph_calls,
+        graph_kernel_ratio=float(graph_kernels.sum() / joined.sum()),
+        median_kernel_seconds=float(np.median(timeline.duration_ns[joined])) / SECOND_NS,
+        median_launch_seconds=float(np.median(trace.duration_ns[calls])) / SECOND_NS,
+        median_launch_interval_seconds=_median_interval(trace, calls),
+        median_queue_seconds=float(np.median((start - launched)[joined])) / SECOND_NS,
+        starved_ratio=float(starved.sum() / joined.sum()),
+        starved_seconds=float(gap[starved].sum()) / SECOND_NS,
+        unlaunched_count=int(is_kernel.sum() - joined.sum()),
+    )
+
+
+def _median_interval(trace: KinetoTrace, calls: "np.typing.NDArray[np.intp]") -> float | None:
+    """Between successive launches of one thread within a burst, seconds; None with no such pair."""
+    order = calls[np.lexsort((trace.start_ns[calls], trace.thread[calls]))]
+    apart = np.diff(trace.start_ns[order])
+    counts = (np.diff(trace.thread[order]) == 0) & (apart < BURST_NS)
+    return float(np.median(apart[counts])) / SECOND_NS if counts.any() else None

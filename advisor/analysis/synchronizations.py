@@ -1,0 +1,172 @@
+"""The host's waits for the device → where they are, and how long the device idled behind each."""
+
+import re
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
+from advisor.analysis.input_wait import loader_rows
+from advisor.analysis.named_events import named
+from advisor.analysis.operator_rows import by_external_id
+from advisor.analysis.steps import steps
+from advisor.analysis.time_sets import TimeSet
+from advisor.model.kernels import SynchronizationSite, Synchronizations
+from advisor.model.step_time import StepBreakdown
+from advisor.model.trace import Category, KinetoTrace
+
+if TYPE_CHECKING:
+    from advisor.model.trace import Flags, Indices, Times
+
+SITE_COUNT = 20
+"""Sites that are listed; the rest is in the sums."""
+
+LINED_COUNT = 5
+"""Sites whose line is looked up: each look-up goes over all Python frames."""
+
+_WAITING_CALL = re.compile(r"^(?:cuda|hip|cu)\w*Synchronize$").match
+_COPYING_CALL = re.compile(r"^(?:cuda|hip|cu)Memcpy").match
+_TO_HOST = re.compile(r"DtoH").search
+_LIBRARY = re.compile(
+    r"site-packages|dist-packages|lib/python|(?:^|/)torch/|<built-in|<string>|<frozen|nn\.Module:"
+).search
+
+_USERS_NAME = {
+    "aten::_local_scalar_dense": "aten::item",
+    "aten::copy_": "aten::to",
+    "aten::_to_copy": "aten::to",
+}
+"""Inner operators, and the outer ones that people write."""
+
+
+def synchronizations(trace: KinetoTrace, breakdown: StepBreakdown) -> Synchronizations | None:
+    """The waits inside the steps, or inside the window where no step is marked.
+
+    A wait is a synchronizing call, or a copy to the host that blocks. Exposed is the device's idle time
+    inside the call and from its end to the start of the first work launched afterwards; idle time
+    inside the loader's marks is the input's and left out. Of several waits before the same work only the
+    last is charged with what follows.
+
+    Returns:
+        None where no launches are recorded, or no device.
+    """
+    if breakdown.device_index is None or not trace.has_launches:
+        return None
+    timeline = device_timeline(trace, breakdown.device_index)
+    calls = _inside_steps(trace, _waiting_calls(trace, timeline))
+    idle_ns = _idle_behind(trace, timeline, calls)
+    sites = _sites(trace, calls, idle_ns)
+    return Synchronizations(
+        source=trace.source.at("host"),
+        rank=trace.rank,
+        window_seconds=breakdown.window_seconds,
+        step_count=breakdown.step_count,
+        count=len(calls),
+        host_seconds=float(trace.duration_ns[calls].sum()) / SECOND_NS,
+        exposed_seconds=float(idle_ns.sum()) / SECOND_NS,
+        sites=sites,
+    )
+
+
+def _waiting_calls(trace: KinetoTrace, timeline: DeviceTimeline) -> "Indices":
+    """Synchronizing calls, and the copying calls that brought something to the host."""
+    host = trace.mask_of(Category.RUNTIME, Category.DRIVER)
+    waiting: Flags = host & named(trace, _WAITING_CALL)
+    to_host = np.fromiter((bool(_TO_HOST(name)) for name in trace.names), bool)
+    brings = timeline.has_launch & to_host[trace.name[timeline.rows]]
+    copying = np.zeros_like(waiting)
+    copying[timeline.launch[brings]] = True
+    copying &= named(trace, _COPYING_CALL)
+    # An asynchronous copy to pinned memory returns before the copy is done and waits for nothing.
+    done = np.zeros(trace.event_count, dtype=np.int64)
+    done[timeline.launch[brings]] = timeline.end_ns[brings]
+    copying &= trace.end_ns >= done
+    return trace.in_order((waiting | copying).nonzero()[0])
+
+
+def _inside_steps(trace: KinetoTrace, calls: "Indices") -> "Indices":
+    """Those that begin in a step; without marks all but the last wait of the whole program."""
+    marked = steps(trace)
+    if len(marked.start_ns):
+        place = np.searchsorted(marked.start_ns, trace.start_ns[calls], side="right") - 1
+        inside = (place >= 0) & (trace.start_ns[calls] < marked.end_ns[np.maximum(place, 0)])
+        return calls[inside]
+    host = trace.host_calls()
+    if not len(calls) or not len(host):
+        return calls
+    is_last = np.isin(calls, host[-1:])
+    return calls[~is_last]
+
+
+def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, calls: "Indices") -> "Times":
+    """Idle time of the device that each wait leaves, nanoseconds."""
+    if not len(calls):
+        return np.zeros(0, dtype=np.int64)
+    start, end = trace.start_ns[calls], trace.end_ns[calls]
+    launched = np.sort(timeline.launch_start_ns)
+    following = np.searchsorted(launched, end, side="left")
+    first = np.where(
+        following < len(launched), launched[np.minimum(following, len(launched) - 1)], end
+    )
+    # Until the first work issued after the wait begins to run: the idle interval that holds its launch.
+    until = _end_of_idle(timeline.idle, np.maximum(first, end))
+    until[:-1] = np.minimum(until[:-1], np.maximum(start[1:], end[:-1]))
+    loading = loader_rows(trace)
+    loads = TimeSet.union(trace.start_ns[loading], trace.end_ns[loading])
+    idle = timeline.idle.minus(loads)
+    since = np.maximum(start, np.concatenate(([start[0]], np.maximum.accumulate(end)[:-1])))
+    return np.maximum(0, idle.within(np.minimum(since, until), until))
+
+
+def _end_of_idle(idle: TimeSet, moment_ns: "Times") -> "Times":
+    """The end of the idle interval that holds each moment, or the moment itself where it is busy."""
+    if not len(idle.start_ns):
+        return moment_ns.copy()
+    place = np.searchsorted(idle.start_ns, moment_ns, side="right") - 1
+    ends = idle.end_ns[np.maximum(place, 0)]
+    inside = (place >= 0) & (ends > moment_ns)
+    ended: Times = np.where(inside, ends, moment_ns)
+    return ended
+
+
+def _sites(
+    trace: KinetoTrace, calls: "Indices", idle_ns: "Times"
+) -> tuple[SynchronizationSite, ...]:
+    """The waits by operator and call, those that cost most first."""
+    if not len(calls):
+        return ()
+    operator_row = by_external_id(trace, trace.external_id[calls])
+    operator = np.where(operator_row >= 0, trace.name[operator_row], len(trace.names))
+    pairs = operator.astype(np.int64) * len(trace.names) + trace.name[calls]
+    keys, position = np.unique(pairs, return_inverse=True)
+    cost = np.bincount(position, weights=idle_ns)
+    found = []
+    for rank, place in enumerate(cost.argsort(kind="stable")[::-1][:SITE_COUNT]):
+        chosen = position == place
+        worst = calls[chosen][idle_ns[chosen].argmax()]
+        code, call = divmod(int(keys[place]), len(trace.names))
+        name = trace.names[code] if code < len(trace.names) else ""
+        found.append(
+            SynchronizationSite(
+                operator=_USERS_NAME.get(name, name),
+                call=trace.names[call],
+                line=user_line(trace, int(worst)) if rank < LINED_COUNT else "",
+                count=int(chosen.sum()),
+                host_seconds=float(trace.duration_ns[calls[chosen]].sum()) / SECOND_NS,
+                exposed_seconds=float(idle_ns[chosen].sum()) / SECOND_NS,
+            )
+        )
+    return tuple(found)
+
+
+def user_line(trace: KinetoTrace, row: int) -> str:
+    """The innermost Python frame around an event that is not a library's: "train.py(12): step".
+
+    Empty where the trace holds no Python frames, or none of the program's own.
+    """
+    frames = trace.mask_of(Category.PYTHON) & (trace.thread == trace.thread[row])
+    at = trace.start_ns[row]
+    frames &= (trace.start_ns <= at) & (trace.end_ns >= at)
+    around = trace.in_order(frames.nonzero()[0])[::-1]
+    names = (trace.name_of(int(frame)) for frame in around)
+    return next((name for name in names if not _LIBRARY(name)), "")

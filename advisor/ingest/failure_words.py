@@ -1,0 +1,76 @@
+"""Out of memory in somebody's own words: a report of a few lines, or a line that is plainly an error, and no known message."""
+
+import re
+
+from advisor.ingest.byte_sizes import SIZE
+from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
+from advisor.model.failure import FailureKind
+
+REPORT_LINES = 60
+"""A text of at most this many lines is somebody's report, whose every word counts; a longer one is a log."""
+
+_WORDS = re.compile(
+    r"\bOOM(?:s|ed|ing|'?d)?\b|\bout[- ]of[- ](?:(?:GPU|device|CUDA|video) )?memory\b|\b(?:CUDA|GPU) memory (?:exception|error|exhausted)\b",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(r"(?:Error|Exception|error|fatal|FATAL|abort\w*|terminated?|failed)\b")
+_ADVICE = re.compile(
+    r"\b(?:avoid|prevent|to reduce|in case of|may (?:cause|lead|run)|might|can lead|could|if you|without)\b",
+    re.IGNORECASE,
+)
+_HOST = re.compile(
+    r"\b(?:host|CPU|system|node)[ -](?:memory|RAM)\b|\bRAM (?:usage|exhausted|full)", re.IGNORECASE
+)
+_BACKEND = re.compile(r"\b(CUDA|HIP|ROCm|XPU|NPU|MPS|Metal)\b", re.IGNORECASE)
+_REQUEST = re.compile(rf"(?:request(?:ed)?|allocat(?:e|ing|ion of))[ :]{{1,3}}(?:of )?{SIZE}")
+_DEVICE = re.compile(r"\b(?:GPU|device|cuda)[ :]{1,2}(\d{1,4})\b")
+
+_BACKENDS = {
+    "cuda": "CUDA",
+    "hip": "HIP",
+    "rocm": "HIP",
+    "xpu": "XPU",
+    "npu": "NPU",
+    "mps": "MPS",
+    "metal": "MPS",
+}
+
+
+def recognize(text: str, *, is_report: bool) -> FailureText | None:
+    """Words for a lack of memory.
+
+    Args:
+        text: a line of the log.
+        is_report: whether the whole text is short enough to be somebody's report.
+    """
+    match = _WORDS.search(text)
+    if match is None or _ADVICE.search(text[: match.start()]):
+        return None
+    if not is_report and not _ERROR.search(text):
+        return None
+    figures = Figures(text)
+    figures.clause("requested_bytes", _REQUEST)
+    backend = _BACKEND.search(text)
+    is_host = _HOST.search(text) is not None
+    return FailureText(
+        kind=FailureKind.HOST_OUT_OF_MEMORY if is_host else FailureKind.DEVICE_OUT_OF_MEMORY,
+        backend="host" if is_host else _BACKENDS[backend[1].lower()] if backend else "",
+        generation="words only",
+        device_index=first_integer(_DEVICE, text),
+        figures=figures.found,
+        resolution_bytes=figures.resolution_bytes,
+        end=max(match.end(), figures.end),
+    )
+
+
+WORDS_NEEDLES = (
+    b"oom",
+    b"out of memory",
+    b"out-of-memory",
+    b"memory exception",
+    b"memory exhausted",
+    b"memory error",
+)
+
+WORDS = Recognizer(WORDS_NEEDLES, lambda text: recognize(text, is_report=True))
+WORDS_OF_A_LOG = Recognizer(WORDS_NEEDLES, lambda text: recognize(text, is_report=False))

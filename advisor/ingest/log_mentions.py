@@ -1,0 +1,143 @@
+"""Finds the words of the field in a log; the table is `mentions.py`."""
+
+from collections.abc import Iterator, Sequence
+
+from advisor.ingest.log_lines import LogLine, LogLines
+from advisor.ingest.mentions import PATTERNS, PHRASES, STANDING_ADVICE
+from advisor.ingest.tracebacks import is_code_line
+from advisor.model.failure import Mention
+
+MOST_MENTIONS = 8
+"""Of one topic."""
+
+TEXT_LENGTH = 200
+"""Characters of a mention's line that are kept."""
+
+_MOST_TRIED = 64
+"""Places of one phrase that are looked at; a phrase that fails 64 times will not be what a rule needs."""
+
+_WHOLE_BYTES = 1024**2
+"""A log of at most this size is searched whole."""
+
+_HEAD_BYTES = 384 * 1024
+_TAIL_BYTES = 384 * 1024
+_AROUND_BYTES = 32_768
+_MOST_FAILURES = 8
+"""Of a larger one: its beginning (arguments, settings), its end, and around the first failures."""
+
+_ADVICE_REACH = 90
+"""Bytes around a word in which a message's standing advice is recognized."""
+
+_WORD = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_")
+
+Span = tuple[int, int]
+"""Start and end of a part of the log, in bytes."""
+
+
+def scanned(log: LogLines, failures: Sequence[int]) -> tuple[list[Span], tuple[str, ...]]:
+    """The parts of a log that are searched for words and settings, and a sentence where that is not all of it."""
+    size = len(log.raw)
+    if size <= _WHOLE_BYTES:
+        return [(0, size)], ()
+    around = [
+        (max(0, at - _AROUND_BYTES), min(size, at + _AROUND_BYTES))
+        for at in failures[:_MOST_FAILURES]
+    ]
+    merged: list[Span] = []
+    for start, end in sorted([(0, _HEAD_BYTES), *around, (size - _TAIL_BYTES, size)]):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged, (
+        "words and settings were searched in the beginning, the end and around the failures only: the log is large",
+    )
+
+
+def mentions_of(log: LogLines, parts: Sequence[Span]) -> tuple[Mention, ...]:
+    """The first mentions of each topic, in the log's order."""
+    lines: dict[int, tuple[LogLine, bool]] = {}
+    found: list[Mention] = []
+    for topic, phrases in PHRASES.items():
+        places = sorted({place for phrase in phrases for place in _phrase(log, parts, phrase)})
+        found += _first(log, topic, places, lines)
+    for topic, (needle, pattern) in PATTERNS.items():
+        places = []
+        for place in _places(log, parts, needle.encode()):
+            line, _ = _line(log, place, lines)
+            if pattern.search(line.text[:4096]):
+                places.append(place)
+        found += _first(log, topic, places, lines)
+    return tuple(sorted(found, key=lambda mention: mention.line))
+
+
+def _first(
+    log: LogLines, topic: str, places: Sequence[int], lines: dict[int, tuple[LogLine, bool]]
+) -> Iterator[Mention]:
+    """Mentions of one topic, one a line."""
+    numbers: set[int] = set()
+    for place in places:
+        line, in_code = _line(log, place, lines)
+        if line.number in numbers:
+            continue
+        numbers.add(line.number)
+        yield Mention(topic=topic, line=line.number, text=_cut(log, line, place), in_code=in_code)
+        if len(numbers) >= MOST_MENTIONS:
+            return
+
+
+def _line(
+    log: LogLines, place: int, lines: dict[int, tuple[LogLine, bool]]
+) -> tuple[LogLine, bool]:
+    """The line at a place, and whether it is part of a traceback."""
+    end = log.line_end(place)
+    if end not in lines:
+        line = log.line_at(place)
+        above = log.above(line)
+        lines[end] = (line, is_code_line(above.text if above else "", line.text))
+    return lines[end]
+
+
+def _cut(log: LogLines, line: LogLine, place: int) -> str:
+    """The line's text, or where that is too long the part around the word."""
+    text = line.text.strip()
+    if len(text) <= TEXT_LENGTH:
+        return text
+    around = log.raw[
+        max(line.start, place - TEXT_LENGTH // 2) : min(line.end, place + TEXT_LENGTH // 2)
+    ]
+    return around.decode("utf-8", "replace").strip()[:TEXT_LENGTH]
+
+
+def _phrase(log: LogLines, parts: Sequence[Span], phrase: str) -> Iterator[int]:
+    """Places where a phrase stands alone and is not part of a message's standing advice."""
+    opens, closes = phrase.startswith("*"), phrase.endswith("*")
+    needle = phrase.strip("*").lower().encode()
+    checks_front = not opens and needle[0] in _WORD
+    checks_back = not closes and needle[-1] in _WORD
+    lowered = log.lowered
+    for place in _places(log, parts, needle):
+        behind = place + len(needle)
+        if checks_front and place > 0 and lowered[place - 1] in _WORD:
+            continue
+        if checks_back and behind < len(lowered) and lowered[behind] in _WORD:
+            continue
+        if is_advice(lowered, place, behind):
+            continue
+        yield place
+
+
+def _places(log: LogLines, parts: Sequence[Span], needle: bytes) -> Iterator[int]:
+    tried = 0
+    for start, end in parts:
+        place = log.lowered.find(needle, start, end)
+        while place >= 0 and tried < _MOST_TRIED:
+            tried += 1
+            yield place
+            place = log.lowered.find(needle, place + len(needle), end)
+
+
+def is_advice(lowered: bytes, place: int, behind: int) -> bool:
+    """Whether a word stands in a message's standing advice, which every failure prints."""
+    around = lowered[max(0, place - _ADVICE_REACH) : behind + _ADVICE_REACH]
+    return any(advice in around for advice in STANDING_ADVICE)

@@ -1,0 +1,92 @@
+"""Intern the stacks of a snapshot: every distinct frame and every distinct stack once."""
+
+from collections import Counter
+
+from advisor.model.failure import Frame
+from advisor.model.snapshot import NOT_RECORDED
+
+MOST_REMEMBERED = 200_000
+"""Stacks remembered by the identity of their frames' dictionaries; beyond it (frames not shared, as in JSON) they would only cost memory."""
+
+MOST_CHARACTERS = 1_000
+"""A file or function name is cut here; C++ names with all their template arguments reach 2,000."""
+
+
+class StackTable:
+    """Distinct frames and stacks, in the order in which they were first seen.
+
+    Equal frames of a pickled snapshot are one and the same dictionary, so a stack is recognized by the identities of its frames; the
+    snapshot must be kept alive while this table is filled.
+
+    Attributes:
+        problems: what was wrong with frames, by kind, counted.
+    """
+
+    def __init__(self) -> None:
+        self.frames: list[Frame] = []
+        self.stacks: list[tuple[int, ...]] = []
+        self.problems: Counter[str] = Counter()
+        self._frame_of: dict[tuple[str, str, int], int] = {}
+        self._stack_of: dict[tuple[int, ...], int] = {}
+        self._remembered: dict[tuple[int, ...], int] = {}
+
+    def index(self, frames: object) -> int:
+        """The index of a stack given as the snapshot has it, innermost first; NOT_RECORDED where it is no list."""
+        if type(frames) is not list:
+            if frames is not None:
+                self.problems["stacks that are no lists"] += 1
+            return NOT_RECORDED
+        key = tuple(map(id, frames))
+        found = self._remembered.get(key)
+        if found is not None:
+            return found
+        stack = tuple([self._frame(frame) for frame in frames])
+        found = self._stack_of.setdefault(stack, len(self.stacks))
+        if found == len(self.stacks):
+            self.stacks.append(stack)
+        if len(self._remembered) < MOST_REMEMBERED:
+            self._remembered[key] = found
+        return found
+
+    def column(self, entries: list[dict[str, object]]) -> list[int]:
+        """The stack of every entry, by its `frames`.
+
+        A program runs in loops: after a stack comes mostly the one that came after it the last time. Comparing two lists of the same
+        dictionaries takes a tenth of the time that building a key from them does, so that guess is tried first.
+        """
+        guessed: dict[int, tuple[list[object], int]] = {}
+        nothing: tuple[list[object], int] = ([], NOT_RECORDED)
+        before = NOT_RECORDED
+        column = []
+        for entry in entries:
+            frames = entry.get("frames")
+            if not frames:  # of autograd's threads; what they interrupt goes on afterwards
+                column.append(self.index(frames))
+                continue
+            example, found = guessed.get(before, nothing)
+            if found == NOT_RECORDED or frames != example:
+                found = self.index(frames)
+                if found != NOT_RECORDED:
+                    guessed[before] = (frames, found)  # type: ignore[assignment] # only a list has an index
+            column.append(found)
+            before = found
+        return column
+
+    def _frame(self, frame: object) -> int:
+        fields: dict[object, object] = frame if type(frame) is dict else {}
+        line = fields.get("line")
+        key = (
+            self._text(fields.get("filename")),
+            self._text(fields.get("name")),
+            line if type(line) is int and 0 <= line < 1 << 31 else 0,
+        )
+        found = self._frame_of.setdefault(key, len(self.frames))
+        if found == len(self.frames):
+            self.frames.append(Frame(filename=key[0], line=key[2], function=key[1]))
+        return found
+
+    def _text(self, value: object) -> str:
+        if type(value) is not str:
+            self.problems["frames without a file or function name"] += 1
+            return ""
+        return value[:MOST_CHARACTERS].encode("utf-8", "replace").decode()

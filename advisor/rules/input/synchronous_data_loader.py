@@ -1,0 +1,136 @@
+"""Batches are prepared in the training process itself, between the steps.
+
+## What it means
+
+With `num_workers=0`, the default, a DataLoader has no processes of its own: each request for a batch reads,
+decodes and transforms it right there, and the training loop, which should be giving the device its next
+work, does that instead. Loading and computing take turns, where they could happen at the same time.
+
+## How it is recognized
+
+By the name of the loader's iterator in a trace, `_SingleProcessDataLoaderIter`, which PyTorch uses for
+`num_workers=0` only, together with a device that idles inside its calls for at least 10% of the time. It is
+never inferred from gaps.
+
+## What to do
+
+Set `num_workers`. With enough workers the whole wait can go, since it then runs beside the device's work.
+
+## What it is confused with
+
+A single-process loader over data that is already in memory: its calls are there, and cost nothing. A
+loader with too few or too slow workers has another iterator (`_MultiProcessingDataLoaderIter`): see INP101.
+"""
+
+from advisor.model.case import Case
+from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity, Verification
+from advisor.model.kernels import InputWait, KernelMix
+from advisor.model.step_time import Bound, StepBreakdown
+from advisor.rules.rule import rule
+from advisor.rules.samples import a_breakdown, a_case
+from advisor.rules.samples_time import an_input_wait
+from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
+from advisor.rules.wording import count_text, seconds_text
+
+LEAST_RATIO = 0.10
+"""Of the window, as for INP101: a smaller wait is not worth worker processes."""
+
+
+@rule("INP102", "synchronous-data-loader")
+def synchronous_data_loader(
+    breakdown: StepBreakdown, wait: InputWait, mix: KernelMix | None
+) -> Finding | None:
+    """Fire where the iterator is the single-process one and the job stands still inside it."""
+    if not wait.is_single_process:
+        return None
+    lost = breakdown.seconds["input_wait"] if breakdown.parts else wait.wait_seconds
+    if lost < LEAST_RATIO * breakdown.window_seconds:
+        return None
+    who = "The device idles" if breakdown.parts else "The job stands still"
+    return Finding(
+        statement=(
+            f"{who} {per_step_text(breakdown, lost)} while the training process prepares the next "
+            "batch itself: the DataLoader has no workers (num_workers=0)."
+        ),
+        severity=Severity.WARNING,
+        confidence=certainty(0.95, breakdown, mix),
+        observations=(
+            Observation(
+                statement=f"the loader's iterator is {wait.loader}, which only num_workers=0 uses",
+                source=wait.source,
+            ),
+            Observation(
+                statement=(
+                    f"{count_text(wait.count, 'batch', 'batches')} took "
+                    f"{seconds_text(wait.wait_seconds)} of the loop's time, "
+                    f"{seconds_text(wait.longest_seconds)} at most"
+                ),
+                value=wait.wait_seconds,
+                unit="seconds",
+                source=wait.source,
+            ),
+            Observation(
+                statement=f"meanwhile the device idled for {seconds_text(lost)}",
+                value=lost,
+                unit="seconds",
+                source=breakdown.source,
+            ),
+        ),
+        actions=(
+            Action(
+                title="Prepare batches in worker processes",
+                change=(
+                    "DataLoader(dataset, ..., num_workers=4, persistent_workers=True, "
+                    "pin_memory=True); raise num_workers while the step gets shorter, up to the "
+                    "cores of this process"
+                ),
+                cost=(
+                    "host memory: a copy of the dataset object a worker; the script's entry point "
+                    "needs `if __name__ == '__main__':` where processes are spawned"
+                ),
+                predicted=step_without(breakdown, lost),
+                verified_by=Verification.ARITHMETIC,
+            ),
+            Action(
+                title="Where the dataset fits in memory, keep it there as tensors",
+                change="load and transform everything once, then TensorDataset(inputs, labels)",
+                cost="host memory of the whole dataset; random augmentation has to move to the device",
+            ),
+        ),
+        impact=step_impact(breakdown, lost),
+        ruled_out=(
+            RuledOut(
+                code="INP104",
+                because="the waits lie inside the loader's marks, before any copy to the device",
+            ),
+        ),
+        supersedes=("INP101",),
+    )
+
+
+def fires() -> Case:
+    """Ten batches of 35 ms each, made between steps that compute for 65 ms."""
+    return a_case(
+        a_breakdown(input_wait=0.35, bound=Bound.INPUT),
+        an_input_wait(
+            loader="_SingleProcessDataLoaderIter",
+            is_single_process=True,
+            wait_seconds=0.36,
+            exposed_seconds=0.35,
+            longest_seconds=0.04,
+        ),
+    )
+
+
+def clean() -> Case:
+    """A single-process loader over tensors in memory: half a millisecond a batch."""
+    return a_case(
+        a_breakdown(input_wait=0.004),
+        an_input_wait(
+            loader="_SingleProcessDataLoaderIter",
+            is_single_process=True,
+            wait_seconds=0.005,
+            exposed_seconds=0.004,
+            longest_seconds=0.001,
+        ),
+    )

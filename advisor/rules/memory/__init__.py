@@ -1,0 +1,1 @@
+"""Rules about device and host memory."""

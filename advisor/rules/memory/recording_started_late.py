@@ -1,0 +1,84 @@
+"""Much of the live memory was allocated before the record began, so the record cannot say what it is.
+
+## What it means
+
+An allocator snapshot only knows where memory was allocated for what it saw being allocated. Weights that were
+loaded before recording began, or events that the ring buffer dropped, have no stack: they are counted, and not
+explained.
+
+## How it is recognized
+
+At least a fifth of the live memory, and 256 MiB, has no allocation event in the record.
+
+## What to do
+
+Start recording before the model is built, and keep more events.
+
+## What it is confused with
+
+Memory outside PyTorch (MEM602) has no events either, and is not in the snapshot at all.
+"""
+
+from advisor.model.case import Case
+from advisor.model.finding import Action, Finding, Observation, Severity
+from advisor.model.memory import AllocatorRecord
+from advisor.rules.facts import bytes_fact, count_fact
+from advisor.rules.rule import rule
+from advisor.rules.samples import GIB, MIB, a_case, a_record
+from advisor.rules.wording import bytes_text, count_text, ratio_text
+
+UNRECORDED_RATIO = 0.2
+"""Share of the live memory without an event above which the ledger's largest entry may be the unexplained one."""
+
+LEAST_UNRECORDED_BYTES = 256 * MIB
+"""Below it nothing that matters is missing."""
+
+
+@rule("MEM901", "recording-started-late")
+def recording_started_late(record: AllocatorRecord) -> Finding | None:
+    """Live memory without an allocation event."""
+    missing, live = record.unrecorded_live_bytes, record.dump_allocated_bytes
+    if missing < max(LEAST_UNRECORDED_BYTES, UNRECORDED_RATIO * live):
+        return None
+    facts: list[Observation] = [
+        bytes_fact(
+            f"{bytes_text(missing)} of {bytes_text(live)} live has no allocation event",
+            missing,
+            record.source,
+        ),
+        count_fact(
+            f"the record has {count_text(record.event_count, 'event')}",
+            record.event_count,
+            record.source,
+        ),
+    ]
+    none = record.event_count == 0
+    return Finding(
+        statement=(
+            "The snapshot has no history: "
+            if none
+            else f"{ratio_text(missing / live) if live else 'All'} of the live memory was "
+            "allocated before the record began or fell out of it: "
+        )
+        + f"what {bytes_text(missing)} is, this file cannot say.",
+        severity=Severity.INFO,
+        confidence=0.95,
+        observations=tuple(facts),
+        actions=(
+            Action(
+                title="Record from the start",
+                change="torch.cuda.memory._record_memory_history(max_entries=1_000_000)  # before the model is built",
+                cost="about 0.5 to 1.3 kB of host memory an event, and 1 to 2 µs an allocation",
+            ),
+        ),
+    )
+
+
+def fires() -> Case:
+    """Recording began after the model was loaded: 16 of 20 GiB have no event."""
+    return a_case(a_record(record_is_complete=False, unrecorded_live_bytes=16 * GIB))
+
+
+def clean() -> Case:
+    """A few buffers of the libraries were there first."""
+    return a_case(a_record(unrecorded_live_bytes=120 * MIB))

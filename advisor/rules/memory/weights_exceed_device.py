@@ -1,0 +1,203 @@
+"""The weights alone do not fit into the device's memory.
+
+## What it means
+
+A model needs its number of parameters times the bytes of one: 2 in bf16, 4 in fp32, 1 or 0.5
+quantized. Where that is more than the device has, the program fails while it loads the model, before
+a single step, and no batch size changes that.
+
+## How it is recognized
+
+The request failed while the model was loaded or moved to the device. Where the size of the model is
+known, by its declared shape or by its name in the log, arithmetic says so outright. Allocated bytes
+beyond the device's capacity (Windows lets the driver spill into host memory) speak for it too.
+
+## What to do
+
+Load a quantized or smaller model, load in bf16 if it was fp32, or split the model over devices.
+
+## What it is confused with
+
+Somebody else's memory on the same device (MEM601). Loading in fp32 what is meant to run in bf16
+(MEM105). A checkpoint that is loaded onto the device beside the model (MEM107).
+"""
+
+from advisor.model.case import Case
+from advisor.model.failure import Failure, LogText, Phase
+from advisor.model.finding import Action, Finding, Impact, Prediction, Verification
+from advisor.model.transformer import TransformerShape
+from advisor.rules.capacity import (
+    SMALL_DEVICE_BYTES,
+    failure_fact,
+    generic,
+    is_capacity_failure,
+    ruled_out_by_figures,
+    severity_of,
+    what_would_settle,
+)
+from advisor.rules.model_size import (
+    ModelSize,
+    arithmetic_fact,
+    device_count,
+    model_size,
+    weight_bytes_per_parameter,
+)
+from advisor.rules.rule import rule
+from advisor.rules.samples import GIB, a_case, a_failure, a_log
+from advisor.rules.wording import bytes_text, parameters_text
+
+PRIOR_BY_PHASE = {
+    Phase.LOADING: 0.6,
+    Phase.ENGINE_START: 0.45,
+    Phase.UNKNOWN: 0.25,
+    Phase.GENERATION: 0.25,
+    Phase.FORWARD: 0.15,
+}
+"""Score by phase where nothing else is known. A program that has trained a step has loaded its
+weights, so the later phases are missing."""
+
+LOADING_FULL_SCORE = 0.8
+"""Score where loading fails and what is live already takes most of the device."""
+
+FULL_RATIO = 0.8
+"""Share of the device that live memory must take at a failure in loading: less, and something else
+holds the device."""
+
+OVERSUBSCRIBED_RATIO = 1.05
+"""Live bytes over capacity from which the driver has spilled into host memory: more than rounding."""
+
+OVERSUBSCRIBED_SCORE = 0.55
+"""A program that spills gigabytes before it fails is one whose weights never fitted; half the time."""
+
+SMALL_DEVICE_BONUS = 0.1
+"""Added on a device of at most 4.5 GiB, which the weights of today's models fill by themselves."""
+
+NAMED_SCORE = 0.75
+"""Score of arithmetic on a size read from the model's name in the log: the precision is presumed."""
+
+SHAPE_SCORE = 0.93
+"""Score of arithmetic on a declared shape."""
+
+
+@rule("MEM101", "weights-exceed-device")
+def weights_exceed_device(
+    failure: Failure, log: LogText | None, shape: TransformerShape | None
+) -> Finding | None:
+    """Parameters × bytes exceed the capacity, or the failure came while loading."""
+    if not is_capacity_failure(failure) or failure.phase not in PRIOR_BY_PHASE:
+        return None
+    size = model_size(failure, log, shape)
+    exceeding = _exceeding(failure, log, size)
+    if exceeding is not None and size is not None:
+        each, devices, weights = exceeding
+        score = SHAPE_SCORE if shape is not None else NAMED_SCORE
+        facts = [
+            size.fact,
+            arithmetic_fact(
+                f"{parameters_text(size.parameter_count)} parameters × {each:g} bytes", weights, size.fact
+            ),
+        ]
+        statement = (
+            f"The weights alone take {bytes_text(weights)}"
+            + (f", {bytes_text(weights / devices)} on each of {devices} devices" if devices > 1 else "")
+            + f", and the device has {bytes_text(failure.total_bytes or 0)}: no batch size makes that fit."
+        )
+    else:
+        score, facts = _prior(failure), []
+        statement = (
+            "It failed while the model was being loaded: the weights do not fit into the device."
+            if failure.phase is Phase.LOADING
+            else "The weights may be too large for the device; the message does not say."
+        )
+    return Finding(
+        statement=statement,
+        severity=severity_of(failure),
+        confidence=score,
+        observations=(failure_fact(failure), *facts),
+        actions=_actions(failure, size),
+        settles=None if exceeding is not None else what_would_settle(failure),
+        impact=Impact(),
+        ruled_out=ruled_out_by_figures(failure),
+    )
+
+
+def _exceeding(
+    failure: Failure, log: LogText | None, size: ModelSize | None
+) -> tuple[float, int, float] | None:
+    """Bytes a parameter, devices, bytes of all weights, where a device's part exceeds its capacity."""
+    if size is None or not failure.total_bytes:
+        return None
+    each = weight_bytes_per_parameter(failure, log)
+    devices = device_count(failure, log)
+    weights = size.parameter_count * each
+    return (each, devices, weights) if weights / devices > failure.total_bytes else None
+
+
+def _prior(failure: Failure) -> float:
+    prior = PRIOR_BY_PHASE[failure.phase]
+    total, live = failure.total_bytes, failure.allocated_bytes
+    if total is not None and live is not None and live > OVERSUBSCRIBED_RATIO * total:
+        return max(prior, OVERSUBSCRIBED_SCORE)
+    if failure.phase is Phase.LOADING and total and live is not None:
+        full = live + (failure.requested_bytes or 0) >= FULL_RATIO * total
+        return LOADING_FULL_SCORE if full else generic(prior, failure)
+    if total is not None and total <= SMALL_DEVICE_BYTES:
+        prior += SMALL_DEVICE_BONUS
+    return generic(prior, failure)
+
+
+def _actions(failure: Failure, size: ModelSize | None) -> tuple[Action, ...]:
+    def fits(bytes_per_parameter: float) -> tuple[Prediction, Verification]:
+        if size is None or not failure.total_bytes:
+            return Prediction(), Verification.NONE
+        weights = int(size.parameter_count * bytes_per_parameter)
+        return (
+            Prediction(peak_bytes=weights, fits=weights < failure.total_bytes),
+            Verification.ARITHMETIC,
+        )
+
+    quantized, by_quantizing = fits(0.5)
+    half, by_half = fits(2.0)
+    return (
+        Action(
+            title="Load in bf16 if it was fp32",
+            change="from_pretrained(..., torch_dtype=torch.bfloat16)",
+            cost="nothing for inference on cards with bf16",
+            predicted=half,
+            verified_by=by_half,
+        ),
+        Action(
+            title="Load the weights in 4 bits",
+            change="from_pretrained(..., quantization_config=BitsAndBytesConfig(load_in_4bit=True))",
+            cost="some accuracy, and dequantization in every layer",
+            predicted=quantized,
+            verified_by=by_quantizing,
+        ),
+        Action(
+            title="Split the model over devices, or keep part of it on the host",
+            change='from_pretrained(..., device_map="auto")  # an engine: tensor_parallel_size=N',
+            cost="more devices, or slow layers on the host",
+        ),
+    )
+
+
+def fires() -> Case:
+    """A 70B model is loaded in bf16 onto one card of 80 GiB."""
+    return a_case(
+        a_failure(
+            phase=Phase.LOADING,
+            requested_bytes=448 * 1024**2,
+            allocated_bytes=int(78.4 * GIB),
+            reserved_unallocated_bytes=int(0.1 * GIB),
+            free_bytes=int(0.2 * GIB),
+        ),
+        a_log(settings=(("model_name_or_path", "example/model-70b"),)),
+    )
+
+
+def clean() -> Case:
+    """The same model fails in backward: its weights are loaded, so something else does not fit."""
+    return a_case(
+        a_failure(phase=Phase.BACKWARD, requested_bytes=2 * GIB, allocated_bytes=70 * GIB),
+        a_log(settings=(("model_name_or_path", "example/model-7b"),)),
+    )

@@ -1,0 +1,165 @@
+"""How large the model is, from its declared shape or from the name that a log prints, and what its training states take."""
+
+import re
+from dataclasses import dataclass
+
+from advisor.analysis.transformer_parameters import parameter_count
+from advisor.model.failure import Failure, LogText
+from advisor.model.finding import Observation
+from advisor.model.transformer import TransformerShape
+from advisor.rules.clues import anywhere, in_words
+from advisor.rules.wording import bytes_text, parameters_text
+
+HALF_BYTES_PER_PARAMETER = 2
+"""bf16 or fp16 weights, bytes a parameter."""
+
+FULL_BYTES_PER_PARAMETER = 4
+"""fp32 weights, bytes a parameter."""
+
+STATE_BYTES_PER_PARAMETER = 16
+"""bf16 weight 2, gradient 2, fp32 master 4, two AdamW moments 8: mixed-precision training, bytes a trainable parameter."""
+
+OPTIMIZER_BYTES_PER_PARAMETER = 12
+"""Of these, what the optimizer keeps: fp32 master 4 and two moments 8."""
+
+LARGEST_PARAMETER_COUNT = 5e12
+"""A number of billions beyond every published model is not a model's size."""
+
+SMALLEST_BILLIONS = 0.1
+"""Names below a tenth of a billion parameters are not written with a B."""
+
+_BILLIONS = re.compile(r"(?<![\d.])(?<![0-9a-f]{3})(\d{1,4}(?:\.\d{1,2})?)b(?![\w/])", re.IGNORECASE)
+_LORA = re.compile(r"\b(?:q?lora|peft|adapters?)\b|LoraConfig|get_peft_model|only_optimize_lora|trainable params:", re.IGNORECASE)
+_FULL = re.compile(
+    r"\bfull[-_ ]?(?:parameter[-_ ]?)?(?:fine-?\s?tun\w+|ft|training|sft)\b", re.IGNORECASE
+)
+_SHARDED = re.compile(r"\bfsdp\d?\b|fully_shard|zero[-_ ]?(?:stage[-_ ]?)?3|zero3", re.IGNORECASE)
+_INT4 = re.compile(r"\b(?:4[-_ ]?bit|int4|nf4|q4\w*|awq|gptq|qlora)\b|load_in_4bit", re.IGNORECASE)
+_INT8 = re.compile(
+    r"\b(?:8[-_ ]?bit|int8|fp8)\b(?!.{0,12}(?:adam|optim))|load_in_8bit", re.IGNORECASE
+)
+_FP32 = re.compile(r"\b(?:fp32|float32|full[- ]precision)\b", re.IGNORECASE)
+_CARDS = re.compile(
+    r"\b(\d{1,4})\s?[x×]\s?(?:nvidia\s+|amd\s+)?(?:[abhlvptg]\d{1,4}\w*|gb\d{3}|rtx|gtx|gpus?\b|mi\d{3}|tesla)",
+    re.IGNORECASE,
+)
+MODEL_SETTINGS = (
+    "model_name_or_path",
+    "model_name",
+    "model",
+    "pretrained_model_name_or_path",
+    "base_model",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSize:
+    """How many parameters, and where that was said.
+
+    Attributes:
+        parameter_count: of the whole model.
+        fact: the observation that says so.
+    """
+
+    parameter_count: float
+    fact: Observation
+
+
+def model_size(
+    failure: Failure | None, log: LogText | None, shape: TransformerShape | None
+) -> ModelSize | None:
+    """The size by the declared shape, else by the name in the log; None where neither is known."""
+    if shape is None:
+        return named_size(failure, log)
+    count = float(parameter_count(shape))
+    fact = Observation(
+        statement=f"{shape.name} has {parameters_text(count)} parameters",
+        source=shape.source,
+        value=count,
+        unit="count",
+    )
+    return ModelSize(parameter_count=count, fact=fact)
+
+
+def named_size(failure: Failure | None, log: LogText | None) -> ModelSize | None:
+    """The size in the model's name ("llama-7b" has 7 billion parameters); None where no line names one."""
+    if log is not None:
+        for setting in MODEL_SETTINGS:
+            billions = _billions(log.setting(setting) or "")
+            if billions is not None:
+                return _size(billions, f"{setting} is {log.setting(setting)}", log)
+    clue = in_words(_BILLIONS, failure, log)
+    if clue is None:
+        return None
+    billions = _billions(clue.text)
+    if billions is None:
+        return None
+    fact = clue.observation(
+        f"the log names a model of {parameters_text(billions * 1e9)} parameters"
+    )
+    return ModelSize(parameter_count=billions * 1e9, fact=fact)
+
+
+def _billions(text: str) -> float | None:
+    for match in _BILLIONS.finditer(text):
+        billions = float(match.group(1))
+        if SMALLEST_BILLIONS <= billions <= LARGEST_PARAMETER_COUNT / 1e9:
+            return billions
+    return None
+
+
+def _size(billions: float, statement: str, log: LogText) -> ModelSize:
+    return ModelSize(
+        parameter_count=billions * 1e9,
+        fact=Observation(
+            statement=statement, source=log.source, value=billions * 1e9, unit="count"
+        ),
+    )
+
+
+def trains_adapters_only(failure: Failure | None, log: LogText | None) -> bool:
+    """Whether the log speaks of LoRA or other adapters, so that few parameters are trained."""
+    return anywhere(_LORA, failure, log) is not None
+
+
+def is_full_finetune(failure: Failure | None, log: LogText | None) -> bool:
+    """Whether the log says that all parameters are trained."""
+    return in_words(_FULL, failure, log) is not None
+
+
+def weight_bytes_per_parameter(failure: Failure | None, log: LogText | None) -> float:
+    """Bytes a parameter by the precision that the log names; bf16 where it names none."""
+    if anywhere(_INT4, failure, log):
+        return 0.5
+    if anywhere(_INT8, failure, log):
+        return 1.0
+    return float(
+        FULL_BYTES_PER_PARAMETER if anywhere(_FP32, failure, log) else HALF_BYTES_PER_PARAMETER
+    )
+
+
+def device_count(failure: Failure | None, log: LogText | None) -> int:
+    """Devices of the job by its world size or by "8x V100"; 1 where nothing says more."""
+    if log is not None and log.world_size:
+        return log.world_size
+    clue = in_words(_CARDS, failure, log)
+    match = _CARDS.search(clue.text) if clue is not None else None
+    return max(1, int(match.group(1))) if match else 1
+
+
+def shard_count(failure: Failure | None, log: LogText | None) -> int:
+    """Devices over which weights, gradients and states are split (FSDP, ZeRO-3); 1 without sharding."""
+    sharded = anywhere(_SHARDED, failure, log) is not None
+    if log is not None and "fsdp" in log.frameworks:
+        sharded = True
+    return device_count(failure, log) if sharded else 1
+
+
+def arithmetic_fact(statement: str, size_bytes: float, basis: Observation) -> Observation:
+    """A computed number of bytes, with the source of what it was computed from."""
+    return Observation(
+        statement=f"{statement} = {bytes_text(size_bytes)}",
+        source=basis.source,
+        value=float(size_bytes),
+        unit="bytes",
+    )

@@ -1,0 +1,73 @@
+"""What the rules about time share: how much a trace can prove, and what a part of its window is a step."""
+
+from advisor.model.finding import Impact, Prediction
+from advisor.model.kernels import KernelMix
+from advisor.model.step_time import StepBreakdown
+from advisor.rules.wording import ratio_text, seconds_text
+
+FEWEST_KERNELS = 100
+"""Kernels; below that the trace is a fixture or a fragment: no real model has a step of fewer."""
+
+SHORTEST_WINDOW_SECONDS = 5e-3
+"""Seconds; a shorter window is about the profiler's own start and end as much as about the job."""
+
+FRAGMENT_CONFIDENCE = 0.5
+"""The most that a fragment lets a rule claim: it shows the pattern, and not that the job's steps are like it."""
+
+
+def certainty(
+    claimed: float, breakdown: StepBreakdown | None = None, mix: KernelMix | None = None
+) -> float:
+    """A rule's confidence, limited where the trace is too small, too short or without steps.
+
+    Args:
+        claimed: what the pattern alone would justify, 0 to 1.
+        breakdown: the device's; None leaves the window and the steps unjudged.
+        mix: its kernels; None leaves their number unjudged.
+    """
+    is_fragment = (
+        mix is not None
+        and mix.kernel_count < FEWEST_KERNELS
+        or breakdown is not None
+        and (breakdown.window_seconds < SHORTEST_WINDOW_SECONDS or not breakdown.step_count)
+    )
+    return min(claimed, FRAGMENT_CONFIDENCE) if is_fragment else claimed
+
+
+def share_of_window(breakdown: StepBreakdown, seconds: float) -> float:
+    """Seconds of the window as a ratio of it, 0 to 1."""
+    if breakdown.window_seconds <= 0:
+        return 0.0
+    return min(1.0, max(0.0, seconds / breakdown.window_seconds))
+
+
+def step_impact(breakdown: StepBreakdown, exposed_seconds: float) -> Impact:
+    """The ceiling of what removing some exposed time would win, a step; never more than the step.
+
+    Args:
+        breakdown: of the device.
+        exposed_seconds: over the whole window.
+    """
+    ratio = share_of_window(breakdown, exposed_seconds)
+    step = breakdown.step_seconds
+    return Impact(
+        recoverable_seconds_per_step=None if step is None else ratio * step, step_ratio=ratio
+    )
+
+
+def step_without(breakdown: StepBreakdown, exposed_seconds: float) -> Prediction:
+    """The shortest step that removing some exposed time could reach; unknown without steps."""
+    if breakdown.step_seconds is None:
+        return Prediction()
+    left = 1.0 - share_of_window(breakdown, exposed_seconds)
+    return Prediction(step_seconds=left * breakdown.step_seconds)
+
+
+def per_step_text(breakdown: StepBreakdown, seconds: float) -> str:
+    """ "34 ms of each 152 ms step (22%)", or of the recorded time where no step is marked."""
+    ratio = share_of_window(breakdown, seconds)
+    if breakdown.step_seconds is None:
+        whole = f"the {seconds_text(breakdown.window_seconds)} recorded"
+        return f"{seconds_text(seconds)} of {whole} ({ratio_text(ratio)})"
+    part = seconds_text(ratio * breakdown.step_seconds)
+    return f"{part} of each {seconds_text(breakdown.step_seconds)} step ({ratio_text(ratio)})"
