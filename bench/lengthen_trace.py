@@ -29,7 +29,11 @@ def main() -> None:
     options.add_argument("--megabytes", type=int, required=True)
     chosen = options.parse_args()
     text = chosen.source.read_bytes()
-    lengthen(gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text, chosen.target, chosen.megabytes * 10**6)
+    lengthen(
+        gzip.decompress(text) if text[:2] == b"\x1f\x8b" else text,
+        chosen.target,
+        chosen.megabytes * 10**6,
+    )
 
 
 def lengthen(text: bytes, target: Path, size_bytes: int) -> None:
@@ -50,8 +54,19 @@ def lengthen(text: bytes, target: Path, size_bytes: int) -> None:
     if len(events) != len(json.loads(text)["traceEvents"]):
         raise SystemExit("the trace is not in Kineto's own layout")
     steps = [event for event in events if b'"ProfilerStep#' in event]
-    once = [event for event in events if b'"ph": "X"' not in event and b'"ph": "i"' not in event and b'"ph": "s"' not in event and b'"ph": "f"' not in event]
-    singular = set(map(id, steps)) | set(map(id, once)) | {id(event) for event in events if b'"cat": "Trace"' in event}
+    once = [
+        event
+        for event in events
+        if b'"ph": "X"' not in event
+        and b'"ph": "i"' not in event
+        and b'"ph": "s"' not in event
+        and b'"ph": "f"' not in event
+    ]
+    singular = (
+        set(map(id, steps))
+        | set(map(id, once))
+        | {id(event) for event in events if b'"cat": "Trace"' in event}
+    )
     repeated = [event for event in events if id(event) not in singular]
 
     times = [int(found[1]) for event in repeated if (found := STARTS.search(event))]
@@ -77,8 +92,12 @@ def _stretched(event: bytes, first: int, factor: int) -> bytes:
 
 
 def _moved(event: bytes, microseconds: int, identifiers: int) -> bytes:
-    event = STARTS.sub(lambda found: b'"ts": %d%s' % (int(found[1]) + microseconds, found[2]), event, count=1)
-    return IDENTIFIERS.sub(lambda found: b'"%s": %d' % (found[1], int(found[2]) + identifiers), event)
+    event = STARTS.sub(
+        lambda found: b'"ts": %d%s' % (int(found[1]) + microseconds, found[2]), event, count=1
+    )
+    return IDENTIFIERS.sub(
+        lambda found: b'"%s": %d' % (found[1], int(found[2]) + identifiers), event
+    )
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from advisor.ingest.snapshot import read_snapshot
 from advisor.analysis.memory_ledger import memory_ledger
 from advisor.analysis.allocator_record import allocator_record
 with open(sys.argv[1], "rb") as file:
-    snapshot = read_snapshot(file.read(), sys.argv[1])
+    snapshot = read_snapshot(file, sys.argv[1])
 columns = time.perf_counter() - begun
 ledger, record = memory_ledger(snapshot)[0], allocator_record(snapshot)[0]
 assert sum(size for size in ledger.entries.values() if size is not None) == ledger.reserved_bytes
@@ -84,7 +84,9 @@ class FakeAllocator:
         self._top = 0x7F0000000000
         self._clock = 1_700_000_000_000_000
 
-    def _record(self, action: str, address: int, size: int, frames: list[dict[str, object]]) -> None:
+    def _record(
+        self, action: str, address: int, size: int, frames: list[dict[str, object]]
+    ) -> None:
         self._clock += 3
         self.events.append(
             {
@@ -156,7 +158,9 @@ class FakeAllocator:
                     "total_size": total,
                     "allocated_size": used,
                     "active_size": used,
-                    "requested_size": sum(self.live[address][0] for address, _ in blocks if address in self.live),
+                    "requested_size": sum(
+                        self.live[address][0] for address, _ in blocks if address in self.live
+                    ),
                     "stream": 0,
                     "segment_type": "large",
                     "segment_pool_id": (0, 0),
@@ -165,7 +169,12 @@ class FakeAllocator:
                     "blocks": rows,
                 }
             )
-        return {"segments": segments, "device_traces": [self.events], "allocator_settings": {}, "external_annotations": []}
+        return {
+            "segments": segments,
+            "device_traces": [self.events],
+            "allocator_settings": {},
+            "external_annotations": [],
+        }
 
 
 def a_frame(filename: str, line: int, name: str) -> dict[str, object]:
@@ -177,24 +186,42 @@ def synthetic(event_count: int) -> dict[str, object]:
     """A snapshot of training steps with about 480 stacks."""
     memory = FakeAllocator(event_count)
     base = [a_frame("/site-packages/torch/nn/modules/module.py", 1751, "_call_impl")]
-    trainer = [a_frame("/site-packages/trainer/loop.py", 100 + depth, f"run_{depth}") for depth in range(10)]
-    trainer.append(a_frame("/home/user/train.py", 12, "<module>"))
+    trainer = [
+        a_frame("/site-packages/trainer/loop.py", 100 + depth, f"run_{depth}")
+        for depth in range(10)
+    ]
+    trainer.append(a_frame("/app/train.py", 12, "<module>"))
     sites: list[list[list[dict[str, object]]]] = []
     for layer in range(LAYERS):
-        outer = [a_frame("/home/user/model.py", 40 + depth, "forward") for depth in range(layer % 5 + 3)]
-        block = a_frame("/home/user/model.py", 500 + layer, "forward")
+        outer = [a_frame("/app/model.py", 40 + depth, "forward") for depth in range(layer % 5 + 3)]
+        block = a_frame("/app/model.py", 500 + layer, "forward")
         sites.append(
             [
-                [a_frame("/home/user/layers.py", 10 * site + inner, "forward"), *base, block, *base, *outer, *base, *trainer]
+                [
+                    a_frame("/app/layers.py", 10 * site + inner, "forward"),
+                    *base,
+                    block,
+                    *base,
+                    *outer,
+                    *base,
+                    *trainer,
+                ]
                 for site in range(SITES_PER_LAYER)
                 for inner in range(2)
             ]
         )
     step = [a_frame("/site-packages/torch/optim/optimizer.py", 516, "wrapper"), *trainer]
-    lines = [[a_frame("/site-packages/torch/optim/adamw.py", 400 + line, "_multi_tensor_adamw"), *step] for line in range(96)]
+    lines = [
+        [a_frame("/site-packages/torch/optim/adamw.py", 400 + line, "_multi_tensor_adamw"), *step]
+        for line in range(96)
+    ]
     state = [a_frame("/site-packages/torch/optim/adamw.py", 170, "_init_group"), *step]
     build = [a_frame("/site-packages/torch/nn/modules/module.py", 1340, "convert"), *trainer]
-    parameters = [(4096 * 4096 + 4096 * 64 * site) * 2 for _ in range(LAYERS) for site in range(SITES_PER_LAYER)]
+    parameters = [
+        (4096 * 4096 + 4096 * 64 * site) * 2
+        for _ in range(LAYERS)
+        for site in range(SITES_PER_LAYER)
+    ]
     for size in parameters:
         memory.alloc(size, build)
     is_first = True
@@ -234,12 +261,19 @@ def measured(python: str, code: str, path: str) -> dict[str, float]:
 
 def main() -> None:
     """Make the snapshot, run everything, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--torch", help="a Python that has torch; without one the viewer is left out")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--torch", help="a Python that has torch; without one the viewer is left out"
+    )
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--pairs", type=int, default=5)
     options = parser.parse_args()
-    runs = {"advisor: file to ledger": (sys.executable, OURS), "pickle.load": (sys.executable, PICKLE)}
+    runs = {
+        "advisor: file to ledger": (sys.executable, OURS),
+        "pickle.load": (sys.executable, PICKLE),
+    }
     if options.torch:
         runs["_memory_viz.trace_plot"] = (options.torch, VIEWER)
     with tempfile.TemporaryDirectory() as folder:
@@ -251,11 +285,14 @@ def main() -> None:
         for _ in range(options.pairs):
             for name, (python, code) in runs.items():
                 results[name].append(measured(python, code, path))
-    print(f"{options.events} events, {size / 1e6:.0f} MB, {options.pairs} interleaved rounds, medians")  # noqa: T201
+    print(
+        f"{options.events} events, {size / 1e6:.0f} MB, {options.pairs} interleaved rounds, medians"
+    )  # noqa: T201
     print("| run | wall | to columns / loaded | peak memory | ours is | with memory |")  # noqa: T201
     print("|---|---:|---:|---:|---:|---:|")  # noqa: T201
     middle = {
-        name: {key: statistics.median(run[key] for run in found) for key in found[0]} for name, found in results.items()
+        name: {key: statistics.median(run[key] for run in found) for key in found[0]}
+        for name, found in results.items()
     }
     ours = middle["advisor: file to ledger"]
     for name, run in middle.items():

@@ -2,7 +2,8 @@
 
     python scripts/build_catalogue.py GPU_CATALOG_CSV [CATALOGUE_TOML]
 
-Numbers come from the table, words from catalogue_prose.py. Figures with structured sparsity and with fp16 accumulation are never taken.
+Numbers come from the table, words from catalogue_prose.py. Figures with structured sparsity and
+with fp16 accumulation are never taken.
 """
 
 import csv
@@ -29,11 +30,20 @@ PEAKS = {
 }
 """Columns of dense peaks; fp64 is the larger of its vector and tensor columns."""
 
-PER_MODULE = ("sm_or_cu", "mem_gb", "mem_bw_gbs", "fp64_vec_tflops", "fp64_tensor_tflops", "mamf_bf16_measured_tflops")
+PER_MODULE = (
+    "sm_or_cu",
+    "mem_gb",
+    "mem_bw_gbs",
+    "fp64_vec_tflops",
+    "fp64_tensor_tflops",
+    "mamf_bf16_measured_tflops",
+)
 """Columns, besides the peaks, that a module of several dies divides among them."""
 
-HEADER = """# Made by scripts/build_catalogue.py; do not edit. FLOP/s are dense (no structured sparsity), bandwidths bytes per second.
-# memory_bytes takes the vendor's GB as GiB, which is what the runtimes report to within 2% (HBM) or 9% (GDDR with ECC).
+HEADER = """# Made by scripts/build_catalogue.py; do not edit.
+# FLOP/s are dense (no structured sparsity), bandwidths bytes per second.
+# memory_bytes takes the vendor's GB as GiB, which is what the runtimes report to within 2% (HBM) or
+# 9% (GDDR with ECC).
 # A plain number rests on its device's `source` and `verified`; a table has its own.
 # verified = false: recalled, computed or contested; never a sparse figure.
 """
@@ -49,7 +59,9 @@ def _entries(row: dict[str, str]) -> Iterator[str]:
     names = prose.SPLIT.get(row["gpu"])
     if names:
         for index, name in enumerate(names):
-            yield _entry(name, row["gpu"], {key: _part(cell, index, len(names)) for key, cell in row.items()})
+            yield _entry(
+                name, row["gpu"], {key: _part(cell, index, len(names)) for key, cell in row.items()}
+            )
         return
     name, die_count = prose.DIES.get(row["gpu"], (row["gpu"], 1))
     cells = dict(row)
@@ -76,7 +88,9 @@ def _entry(name: str, row_name: str, cells: dict[str, str]) -> str:
             return f"{name_of_figure} = {number}\n"
         text = json.dumps(exceptions.get(key, cited))
         verified = str(row_is_verified and key not in exceptions).lower()
-        return f"{name_of_figure} = {{ value = {number}, source = {text}, verified = {verified} }}\n"
+        return (
+            f"{name_of_figure} = {{ value = {number}, source = {text}, verified = {verified} }}\n"
+        )
 
     lines = [
         "\n[[device]]\n",
@@ -117,7 +131,9 @@ def _peaks(cells: dict[str, str]) -> dict[str, float]:
     return found | {dtype: float(cells[column]) for dtype, column in PEAKS.items() if cells[column]}
 
 
-def _measured(row_name: str, cells: dict[str, str], figure: Callable[[str, float, str], str]) -> Iterator[str]:
+def _measured(
+    row_name: str, cells: dict[str, str], figure: Callable[[str, float, str], str]
+) -> Iterator[str]:
     best: dict[str, tuple[float, str]] = {}
     if cells["mamf_bf16_measured_tflops"]:
         best["bf16"] = (float(cells["mamf_bf16_measured_tflops"]), prose.ENGINEERING)
@@ -134,7 +150,9 @@ def main(arguments: list[str]) -> None:
     """Write the catalogue."""
     default = Path(__file__).parents[1] / "advisor" / "hardware" / "catalogue.toml"
     target = Path(arguments[1]) if len(arguments) > 1 else default
-    target.write_text(catalogue_text(Path(arguments[0]).read_text(encoding="utf-8")), encoding="utf-8")
+    target.write_text(
+        catalogue_text(Path(arguments[0]).read_text(encoding="utf-8")), encoding="utf-8"
+    )
 
 
 if __name__ == "__main__":

@@ -1,7 +1,13 @@
 """Builders of the messages that tests read: every wording with numbers of our own."""
 
+from decimal import Decimal
+
+from advisor.ingest.log_text import read_log
+from advisor.model.failure import Failure, LogText
+
 GIB = 2**30
 MIB = 2**20
+KIB = 2**10
 
 OLD_HINT = (
     " If reserved memory is >> allocated memory try setting max_split_size_mb to avoid"
@@ -59,3 +65,29 @@ def traceback(*frames: tuple[str, int, str, str]) -> str:
         if code:
             lines.append(f"    {code}")
     return "\n".join(lines)
+
+
+def printed(number: str, unit_bytes: int) -> int:
+    """Bytes of a printed number, as whoever printed it rounded them."""
+    return round(Decimal(number) * unit_bytes)
+
+
+def failures_of(text: str | bytes) -> list[Failure]:
+    """The failures that a log tells."""
+    raw = text.encode() if isinstance(text, str) else text
+    return [each for each in read_log(raw, "train.log") if isinstance(each, Failure)]
+
+
+def the_failure(text: str | bytes) -> Failure:
+    """The one failure that a log tells."""
+    found = failures_of(text)
+    assert len(found) == 1, found
+    return found[0]
+
+
+def the_log(text: str | bytes) -> LogText:
+    """What a log tells besides its failures."""
+    raw = text.encode() if isinstance(text, str) else text
+    described = read_log(raw, "train.log")[0]
+    assert isinstance(described, LogText)
+    return described

@@ -24,7 +24,7 @@ class Lifetimes:
         requested_bytes: as asked for; NOT_RECORDED where unknown.
         block_bytes: exact, from the dump; 0 where it has to be computed.
         start: event that made it; -1 before the record, n after it.
-        freed: event that gave it back; n where that happened between record and dump, n + 1 where it has not happened.
+        freed: event that gave it back; -1 where that happened before the record, n between record and dump, n + 1 where it has not.
         end: event from which its memory could be used again, the same way; later than `freed` while another stream holds it.
         stack / category / text: of its allocation.
         free_stack: of the event that gave it back.
@@ -47,12 +47,13 @@ class Lifetimes:
 
 def lifetimes(device: DeviceSnapshot) -> Lifetimes:
     """The lifetimes on one device, by address and then by time; uses seen only in the dump stand at the end."""
-    uses, is_last = _recorded(device)
-    _match_blocks(device, uses, is_last)
+    uses, is_last, skips_requests = _recorded(device)
+    _match_blocks(device, uses, is_last, skips_requests=skips_requests)
     return uses
 
 
-def _recorded(device: DeviceSnapshot) -> tuple[Lifetimes, NDArray[np.bool_]]:
+def _recorded(device: DeviceSnapshot) -> tuple[Lifetimes, NDArray[np.bool_], bool]:
+    """The uses that events tell of; which are the last at their address; and whether the history leaves `free_requested` out."""
     events = device.events
     n = len(events)
     never = n + 1
@@ -64,8 +65,12 @@ def _recorded(device: DeviceSnapshot) -> tuple[Lifetimes, NDArray[np.bool_]]:
     first = rows[heads]
     is_alloc = action[heads] == Action.ALLOC
     if len(heads):
-        requested = np.minimum.reduceat(np.where(action == Action.FREE_REQUESTED, rows, never), heads)
-        completed = np.minimum.reduceat(np.where(action == Action.FREE_COMPLETED, rows, never), heads)
+        requested = np.minimum.reduceat(
+            np.where(action == Action.FREE_REQUESTED, rows, never), heads
+        )
+        completed = np.minimum.reduceat(
+            np.where(action == Action.FREE_COMPLETED, rows, never), heads
+        )
     else:
         requested = completed = np.zeros(0, np.int64)
     problems: Counter[str] = Counter()
@@ -74,11 +79,18 @@ def _recorded(device: DeviceSnapshot) -> tuple[Lifetimes, NDArray[np.bool_]]:
     freed, end = np.minimum(requested, completed), completed
     is_last = np.append(address[heads][1:] != address[heads][:-1], True)[: len(heads)]
     following = np.where(is_last, never, np.append(first[1:], never)[: len(heads)])
-    problems["allocations at an address that was not seen freed"] = int(((freed == never) & (following < never)).sum())
+    problems["allocations at an address that was not seen freed"] = int(
+        ((freed == never) & (following < never)).sum()
+    )
     freed, end = np.minimum(freed, following), np.minimum(end, following)
-    gave_back = np.where(freed < n, freed, 0)
+    skips_requests = bool((is_alloc & (requested == never) & (completed < never)).any())
+    if not skips_requests:
+        freed[~is_alloc & (action[heads] == Action.FREE_COMPLETED)] = -1  # it waited for another stream when the record began
+    gave_back = np.where((freed >= 0) & (freed < n), freed, 0)
     if n:
-        sees_free = (freed < n) & np.isin(events.action[gave_back], (Action.FREE_REQUESTED, Action.FREE_COMPLETED))
+        sees_free = (freed >= 0) & (freed < n) & np.isin(
+            events.action[gave_back], (Action.FREE_REQUESTED, Action.FREE_COMPLETED)
+        )
         free_stack = np.where(sees_free, events.stack[gave_back], NOT_RECORDED)
     else:
         free_stack = np.zeros(0, np.int64)
@@ -96,10 +108,12 @@ def _recorded(device: DeviceSnapshot) -> tuple[Lifetimes, NDArray[np.bool_]]:
         free_stack=free_stack.astype(np.int64),
         problems=problems,
     )
-    return uses, is_last
+    return uses, is_last, skips_requests
 
 
-def _match_blocks(device: DeviceSnapshot, uses: Lifetimes, is_last: NDArray[np.bool_]) -> None:
+def _match_blocks(
+    device: DeviceSnapshot, uses: Lifetimes, is_last: NDArray[np.bool_], *, skips_requests: bool
+) -> None:
     """Give the exact size to uses that are live at the dump, end the others, and add the uses that only the dump knows."""
     n = uses.event_count
     blocks = device.blocks
@@ -110,7 +124,11 @@ def _match_blocks(device: DeviceSnapshot, uses: Lifetimes, is_last: NDArray[np.b
     open_uses = np.flatnonzero(is_last & (uses.end == n + 1))
     at = np.searchsorted(blocks.address[live], uses.address[open_uses])
     at_safe = np.minimum(at, max(0, len(live) - 1))
-    found = (at < len(live)) & (blocks.address[live][at_safe] == uses.address[open_uses]) if len(live) else np.zeros(len(at), np.bool_)
+    found = (
+        (at < len(live)) & (blocks.address[live][at_safe] == uses.address[open_uses])
+        if len(live)
+        else np.zeros(len(at), np.bool_)
+    )
     if len(live):
         # Given back within the record, yet allocated at the dump: that is a later use which was not recorded.
         found &= ~((uses.freed[open_uses] < n) & is_allocated[at_safe])
@@ -126,10 +144,12 @@ def _match_blocks(device: DeviceSnapshot, uses: Lifetimes, is_last: NDArray[np.b
     uses.requested_bytes[matched] = np.where(known >= 0, known, uses.requested_bytes[matched])
     rest = np.ones(len(live), np.bool_)
     rest[block] = False
-    _append_unrecorded(device, uses, live[rest])
+    _append_unrecorded(device, uses, live[rest], skips_requests=skips_requests)
 
 
-def _append_unrecorded(device: DeviceSnapshot, uses: Lifetimes, rows: Rows) -> None:
+def _append_unrecorded(
+    device: DeviceSnapshot, uses: Lifetimes, rows: Rows, *, skips_requests: bool
+) -> None:
     n = uses.event_count
     blocks = device.blocks
     address, size = blocks.address[rows], blocks.size_bytes[rows]
@@ -137,13 +157,15 @@ def _append_unrecorded(device: DeviceSnapshot, uses: Lifetimes, rows: Rows) -> N
     is_younger = _overlaps(uses, address, size)
     uses.problems["blocks allocated after the record ended"] = int(is_younger.sum())
     is_pending = blocks.state[rows] == BlockState.PENDING_FREE
+    # The record would have seen it given back, unless it was told to skip that.
+    given_back = np.where(is_younger | skips_requests, n, -1)
     missing = np.full(len(rows), NOT_RECORDED, np.int64)
     added = {
         "address": address,
         "requested_bytes": blocks.requested_bytes[rows],
         "block_bytes": size,
         "start": np.where(is_younger, n, -1),
-        "freed": np.where(is_pending, n, n + 1),
+        "freed": np.where(is_pending, given_back, n + 1),
         "end": np.full(len(rows), n + 1, np.int64),
         "stack": blocks.stack[rows].astype(np.int64),
         "category": missing,

@@ -51,7 +51,11 @@ class Timeline:
     def peak(self) -> int:
         """The first moment of the record with the most allocated bytes; the dump if it has more."""
         moment = int(np.argmax(self.allocated_bytes)) - 1
-        return self.event_count if self.allocated_at(self.event_count) > self.allocated_bytes[moment + 1] else moment
+        return (
+            self.event_count
+            if self.allocated_at(self.event_count) > self.allocated_bytes[moment + 1]
+            else moment
+        )
 
 
 def timeline(device: DeviceSnapshot, rounding: Rounding) -> Timeline:
@@ -61,7 +65,11 @@ def timeline(device: DeviceSnapshot, rounding: Rounding) -> Timeline:
     exact except for blocks that are older than the record and freed within it: up to 1 MiB that was not split off them can be missed.
     """
     uses = lifetimes(device)
-    size = np.where(uses.block_bytes > 0, uses.block_bytes, rounding.rounded(np.maximum(uses.requested_bytes, 0)))
+    size = np.where(
+        uses.block_bytes > 0,
+        uses.block_bytes,
+        rounding.rounded(np.maximum(uses.requested_bytes, 0)),
+    )
     if rounding.rounds and not rounding.splits_all:
         size = with_remainders(device, uses, size, rounding.max_split_bytes)
     n = uses.event_count
@@ -69,7 +77,7 @@ def timeline(device: DeviceSnapshot, rounding: Rounding) -> Timeline:
     for rows, sign in ((uses.start, 1), (uses.freed, -1)):
         inside = (rows >= 0) & (rows < n)
         change[rows[inside]] += sign * size[inside]
-    before = int(size[uses.start == -1].sum())
+    before = int(size[(uses.start == -1) & (uses.freed > -1)].sum())
     return Timeline(
         uses=uses,
         size_bytes=size,
@@ -87,7 +95,9 @@ def _reserved(device: DeviceSnapshot) -> Bytes:
     return reserved
 
 
-def with_remainders(device: DeviceSnapshot, uses: Lifetimes, size: Bytes, max_split_bytes: int) -> Bytes:
+def with_remainders(
+    device: DeviceSnapshot, uses: Lifetimes, size: Bytes, max_split_bytes: int
+) -> Bytes:
     """Add to each block of the large pool the remainder that the allocator did not split off.
 
     It takes the smallest free run that fits and splits it only if more than 1 MiB would be left (or never, from `max_split_bytes`
@@ -101,11 +111,18 @@ def with_remainders(device: DeviceSnapshot, uses: Lifetimes, size: Bytes, max_sp
     changes = np.flatnonzero(np.isin(events.action, (*GROWS, *SHRINKS)))
     ends = events.address[changes] + events.size_bytes[changes]
     before = _segment_ends_before(device)
-    asking, is_edge, low, high = _border_cases(uses, size, large, np.append(ends, np.array(before, np.int64)), max_split_bytes)
+    asking, is_edge, low, high = _border_cases(
+        uses, size, large, np.append(ends, np.array(before, np.int64)), max_split_bytes
+    )
     if not len(asking):
         return size
     old = uses.start[large] == -1
-    edges = sorted([*_between(np.array(before, np.int64), low, high).tolist(), *uses.address[large[old & is_edge]].tolist()])
+    edges = sorted(
+        [
+            *_between(np.array(before, np.int64), low, high).tolist(),
+            *uses.address[large[old & is_edge]].tolist(),
+        ]
+    )
     addresses, sizes = uses.address, size.copy()
     for use in asking[uses.start[asking] == -1].tolist():
         sizes[use] = _reach(edges, int(addresses[use]), int(size[use]), max_split_bytes)
@@ -120,7 +137,9 @@ def with_remainders(device: DeviceSnapshot, uses: Lifetimes, size: Bytes, max_sp
     # before the new block itself becomes an edge.
     when = np.concatenate([uses.end[died], changes, uses.start[asked], uses.start[born]])
     kind = np.repeat([0, 1, 2, 3], [len(died), len(changes), len(asked), len(born)])
-    subject = np.concatenate([addresses[died], np.where(grows, ends, -ends), asked, addresses[born]])
+    subject = np.concatenate(
+        [addresses[died], np.where(grows, ends, -ends), asked, addresses[born]]
+    )
     order = np.lexsort((kind, when))
     for code, value in zip(kind[order].tolist(), subject[order].tolist(), strict=True):
         if code == 0:
@@ -146,7 +165,9 @@ def _border_cases(
     ever = np.unique(np.concatenate([uses.address[large], segment_ends]))
     stop = uses.address[asking] + size[asking]
     following = np.append(ever, np.iinfo(np.int64).max)[np.searchsorted(ever, stop, "right")]
-    reach = np.where(size[asking] >= max_split_bytes, np.iinfo(np.int64).max - stop, SMALL_REQUEST_BYTES)
+    reach = np.where(
+        size[asking] >= max_split_bytes, np.iinfo(np.int64).max - stop, SMALL_REQUEST_BYTES
+    )
     is_near = (following - stop <= reach) & (following < np.iinfo(np.int64).max)
     asking, stop, reach = asking[is_near], stop[is_near], reach[is_near]
     low, first = np.unique(stop, return_index=True)
@@ -168,7 +189,11 @@ def _reach(edges: list[int], address: int, size: int, max_split_bytes: int) -> i
     if at == len(edges):
         return size
     left = edges[at] - address - size
-    return size + left if 0 < left <= SMALL_REQUEST_BYTES or (left > 0 and size >= max_split_bytes) else size
+    return (
+        size + left
+        if 0 < left <= SMALL_REQUEST_BYTES or (left > 0 and size >= max_split_bytes)
+        else size
+    )
 
 
 def _add(edges: list[int], edge: int) -> None:

@@ -40,8 +40,7 @@ def attention_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> AttentionMix 
     rows = operators[(is_product | is_softmax)[operators]]
     rows = rows[trace.thread[rows].argsort(kind="stable")]
     before, after = _nearest(is_product[rows])
-    middle = is_softmax[rows] & (before >= 0) & (after >= 0)
-    middle = middle.nonzero()[0]
+    middle = (is_softmax[rows] & (before >= 0) & (after >= 0)).nonzero()[0]
     first, last = rows[before[middle]], rows[after[middle]]
     thread = trace.thread[rows[middle]]
     attends = is_batched[first] & is_batched[last]
@@ -76,7 +75,7 @@ def _seconds(
     last: "Indices",
     operators: "Indices",
 ) -> tuple[float, float]:
-    """Time between first and last products, and of everything: of kernels, or of the host's operators."""
+    """Time between first and last products, and of everything; of kernels, else of operators."""
     if breakdown.device_index is None:
         spans = TimeSet.union(trace.start_ns[first], trace.end_ns[last])
         whole = TimeSet.union(trace.start_ns[operators], trace.end_ns[operators])

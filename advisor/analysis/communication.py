@@ -1,4 +1,4 @@
-"""A device's collectives → by kind: how often, how long, and how much of it no computation hides."""
+"""A device's collectives → by kind: how often, how long, and what no computation hides."""
 
 import re
 

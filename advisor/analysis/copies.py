@@ -1,4 +1,4 @@
-"""A device's copies → by kind: bytes, time, how much of it was exposed, and how long the host stood in them."""
+"""A device's copies → by kind: bytes, time, exposed time, and how long the host stood in them."""
 
 import re
 
@@ -51,6 +51,7 @@ def _group(
     known = sizes[sizes >= 0]
     calls = np.unique(timeline.launch[chosen])
     calls = calls[calls >= 0]
+    issuing = TimeSet.union(trace.start_ns[calls], trace.end_ns[calls])
     direction = _DIRECTION.search(name)
     is_pinned, is_pageable = bool(_PINNED.search(name)), bool(_PAGEABLE.search(name))
     return CopyGroup(
@@ -64,4 +65,6 @@ def _group(
         largest_bytes=int(known.max()) if len(known) else None,
         large_count=int((known >= LARGE_BYTES).sum()),
         blocked_seconds=float(trace.duration_ns[calls].sum()) / SECOND_NS,
+        stalled_seconds=float(timeline.idle.within(issuing.start_ns, issuing.end_ns).sum())
+        / SECOND_NS,
     )

@@ -34,7 +34,7 @@ def decode_signs(
 
     def total(kind: str, attribute: str = "") -> float:
         return sum(
-            spent
+            float(spent)
             for name, spent in zip(names, by_name, strict=True)
             if name.kind == kind and (not attribute or getattr(name, attribute))
         )
@@ -62,7 +62,7 @@ def decode_signs(
 
 
 def _marks(trace: KinetoTrace) -> tuple[str, int | None, int, bool]:
-    """The first mark of generation, its sequences, how many such marks, and whether prompts are marked."""
+    """The first mark of generation, its sequences, how many marks, and whether prompts are marked."""
     first, batch, count, prompts = "", None, 0, False
     for row in annotations(trace, _ENGINE_MARK.search).tolist():
         text = trace.name_of(row)

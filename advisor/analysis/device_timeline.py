@@ -1,4 +1,4 @@
-"""One device's side of a trace: when it computed, communicated, copied and idled, and whose launch began what."""
+"""One device's side of a trace: when it computed, communicated, copied, idled, and who launched it."""
 
 import functools
 import re
@@ -92,13 +92,13 @@ class DeviceTimeline:
 
     def kernel_names(self) -> tuple["Indices", tuple[KernelName, ...]]:
         """For the kernels among `rows` a position each, into what their distinct names tell."""
-        codes, position = np.unique(
-            self.trace.name[self.rows[self.is_kernel]], return_inverse=True
-        )
+        codes, position = np.unique(self.trace.name[self.rows[self.is_kernel]], return_inverse=True)
         return position, tuple(read_kernel_name(self.trace.names[code]) for code in codes)
 
 
-@functools.lru_cache(maxsize=8)  # a trace's measures all start here; the case keeps the traces alive anyway
+@functools.lru_cache(
+    maxsize=8
+)  # a trace's measures all start here; the case keeps the traces alive anyway
 def device_timeline(trace: KinetoTrace, device: int) -> DeviceTimeline:
     """The timeline of one device of a trace.
 
@@ -110,7 +110,10 @@ def device_timeline(trace: KinetoTrace, device: int) -> DeviceTimeline:
     start, end = trace.start_ns[rows], trace.end_ns[rows]
     is_kernel = trace.category[rows] == int(Category.KERNEL)
     collective = np.fromiter(
-        (read_kernel_name(name).kind == "communication" for name in _kernel_texts(trace, rows, is_kernel)),
+        (
+            read_kernel_name(name).kind == "communication"
+            for name in _kernel_texts(trace, rows, is_kernel)
+        ),
         bool,
     )
     is_collective = np.zeros(len(rows), dtype=bool)
@@ -157,8 +160,13 @@ def launches(trace: KinetoTrace, rows: "Indices") -> "Indices":
 
 
 def window(trace: KinetoTrace) -> tuple[int, int]:
-    """First start and last end of what the trace holds besides the profiler's own rows."""
-    counts = ~trace.mask_of(Category.OVERHEAD, Category.SPAN, Category.COUNTERS)
+    """First start and last end of what the trace holds besides the profiler's own rows.
+
+    Python's frames are left out too: those open when the profiler starts and stops reach as far
+    as it does.
+    """
+    own = (Category.OVERHEAD, Category.SPAN, Category.COUNTERS, Category.PYTHON)
+    counts = ~trace.mask_of(*own)
     if not counts.any():
         return 0, 0
     return int(trace.start_ns[counts].min()), int(trace.end_ns[counts].max())

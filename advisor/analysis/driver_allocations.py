@@ -1,4 +1,4 @@
-"""Calls that obtain device memory from the driver or give it back → how many of them lie in steady steps."""
+"""Calls that obtain device memory from the driver or free it → how many lie in steady steps."""
 
 import re
 

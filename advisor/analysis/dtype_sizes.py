@@ -13,7 +13,8 @@ BYTES_PER_ELEMENT = {
     "fp4": 0.5,
     "nf4": 0.5,
 }
-"""Payload only: the scales of quantized formats (0.02 to 0.06 bytes a weight) are counted where memory is estimated."""
+"""Payload only: the scales of quantized formats (0.02 to 0.06 bytes a weight) are counted where
+memory is estimated."""
 
 COMPUTE_DTYPE = {
     "fp32": "fp32",
@@ -26,9 +27,17 @@ COMPUTE_DTYPE = {
     "fp4": "bf16",
     "nf4": "bf16",
 }
-"""What the matrix units compute in: quantized weights are widened to bf16 first unless the user says otherwise."""
+"""What the matrix units compute in: quantized weights are widened to bf16 first unless the user
+says otherwise."""
 
-SPELLINGS = {"float32": "fp32", "float16": "fp16", "half": "fp16", "bfloat16": "bf16", "4bit": "int4", "8bit": "int8"}
+SPELLINGS = {
+    "float32": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "bfloat16": "bf16",
+    "4bit": "int4",
+    "8bit": "int8",
+}
 
 
 def dtype_named(text: str) -> str:
@@ -40,5 +49,7 @@ def dtype_named(text: str) -> str:
     name = text.strip().lower().removeprefix("torch.")
     name = SPELLINGS.get(name, name)
     if name not in BYTES_PER_ELEMENT:
-        raise WrongUsage(f"unknown precision {text[:40]!r}", f"known: {', '.join(BYTES_PER_ELEMENT)}")
+        raise WrongUsage(
+            f"unknown precision {text[:40]!r}", f"known: {', '.join(BYTES_PER_ELEMENT)}"
+        )
     return name

@@ -23,7 +23,8 @@ class LargestBatch:
     """How far the batch can go.
 
     Attributes:
-        surely: the largest that fits by the ceiling; 0 where none does, None where the ceiling is unknown.
+        surely: the largest that fits by the ceiling; 0 where none does, None where the ceiling is
+            unknown.
         at_best: the largest that the floor does not exclude.
     """
 
@@ -77,11 +78,13 @@ def _edge(fits: Callable[[int], bool]) -> int:
 
 
 def remedies(model: ModelSize, plan: TrainingPlan, capacity: Capacity) -> tuple[Remedy, ...]:
-    """Single changes of a training plan, those that fit first, otherwise in the order to try them."""
+    """Single changes of a training plan, those that fit first, then as they are best tried."""
     tried = []
     for title, options, changed in _changes(model, plan):
         estimate = estimate_training(model, changed)
-        tried.append(Remedy(title=title, options=options, estimate=estimate, fit=estimate.fit(capacity)))
+        tried.append(
+            Remedy(title=title, options=options, estimate=estimate, fit=estimate.fit(capacity))
+        )
     order = (Fit.FITS, Fit.TOO_NEAR, Fit.UNKNOWN, Fit.DOES_NOT_FIT)
     return tuple(sorted(tried, key=lambda remedy: order.index(remedy.fit)))
 

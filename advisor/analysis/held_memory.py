@@ -73,7 +73,12 @@ def share_out(  # noqa: PLR0913 - what the record shows, each by its name
         group.sort(key=lambda candidate: (ORDER[candidate.kind], candidate.order, candidate.at))
         left.extend(
             _share_size(
-                group, parameter_sizes[size], known_weights[size], shares, gradients_are_old=gradients_are_old, has_optimizer=has_optimizer
+                group,
+                parameter_sizes[size],
+                known_weights[size],
+                shares,
+                gradients_are_old=gradients_are_old,
+                has_optimizer=has_optimizer,
             )
         )
     if has_optimizer:
@@ -83,18 +88,30 @@ def share_out(  # noqa: PLR0913 - what the record shows, each by its name
 
 
 def _share_size(  # noqa: PLR0913 - see share_out
-    group: list[Candidate], parameters: int, known: int, shares: Shares, *, gradients_are_old: bool, has_optimizer: bool
+    group: list[Candidate],
+    parameters: int,
+    known: int,
+    shares: Shares,
+    *,
+    gradients_are_old: bool,
+    has_optimizer: bool,
 ) -> list[Candidate]:
     """Share the candidates of one size out; returns those that are left."""
     if not parameters:
         return group
     weights = max(0, parameters - known)
     for candidate in group[:weights]:
-        shares[candidate.at] = ("weights", "one block of each parameter's size that outlives the step")
+        shares[candidate.at] = (
+            "weights",
+            "one block of each parameter's size that outlives the step",
+        )
     rest = group[weights:]
     if gradients_are_old:
         for candidate in rest[:parameters]:
-            shares[candidate.at] = ("gradients", "a second block of each parameter's size; backward makes no new gradients")
+            shares[candidate.at] = (
+                "gradients",
+                "a second block of each parameter's size; backward makes no new gradients",
+            )
         rest = rest[parameters:]
     if not has_optimizer:
         return rest
@@ -112,13 +129,18 @@ def _state_reason(candidate: Candidate) -> str:
     return "more blocks of each parameter's size than weights and gradients need"
 
 
-def _half_precision(left: list[Candidate], parameter_sizes: Counter[int], shares: Shares) -> list[Candidate]:
+def _half_precision(
+    left: list[Candidate], parameter_sizes: Counter[int], shares: Shares
+) -> list[Candidate]:
     room = {2 * size: STATES_PER_HALF_PARAMETER * count for size, count in parameter_sizes.items()}
     rest = []
     for candidate in left:
         if candidate.kind != "state" and room.get(candidate.size, 0) > 0:
             room[candidate.size] -= 1
-            shares[candidate.at] = ("optimizer_states", "twice a half-precision parameter's size: a master copy or a moment in fp32")
+            shares[candidate.at] = (
+                "optimizer_states",
+                "twice a half-precision parameter's size: a master copy or a moment in fp32",
+            )
         else:
             rest.append(candidate)
     return rest
@@ -127,15 +149,25 @@ def _half_precision(left: list[Candidate], parameter_sizes: Counter[int], shares
 def _others(left: list[Candidate], shares: Shares, *, lasting_is_weights: bool) -> None:
     for candidate in left:
         if candidate.kind == "state":
-            shares[candidate.at] = ("optimizer_states", "made in the optimizer's step and kept after it")
+            shares[candidate.at] = (
+                "optimizer_states",
+                "made in the optimizer's step and kept after it",
+            )
         elif candidate.kind == "built":
             shares[candidate.at] = ("weights", "made in a constructor and kept")
     if not lasting_is_weights:
         return
-    lasting = [candidate for candidate in left if candidate.kind == "lasting" and candidate.at not in shares]
+    lasting = [
+        candidate
+        for candidate in left
+        if candidate.kind == "lasting" and candidate.at not in shares
+    ]
     counts = Counter(candidate.size for candidate in lasting)
     repeated = sum(size * count for size, count in counts.items() if count >= REPEATED)
     is_a_model = 2 * repeated >= sum(candidate.size for candidate in lasting)
     for candidate in lasting:
         if is_a_model or counts[candidate.size] >= REPEATED:
-            shares[candidate.at] = ("weights", "older than the record, lives through it, and has the sizes of a model's layers")
+            shares[candidate.at] = (
+                "weights",
+                "older than the record, lives through it, and has the sizes of a model's layers",
+            )

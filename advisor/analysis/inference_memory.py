@@ -1,4 +1,7 @@
-"""What serving or generating needs of one device: weights, KV cache, the running layer, logits, and what is assumed."""
+"""What serving or generating needs of one device.
+
+Weights, KV cache, the running layer, logits, and what is assumed.
+"""
 
 import math
 from collections.abc import Iterator
@@ -27,8 +30,10 @@ class InferencePlan:
         sequence_tokens: tokens of each, prompt and answer together.
         weights_dtype: precision that the weights are kept in.
         kv_dtype: precision of the cache.
-        device_count: devices that split every layer (tensor parallel); key heads that cannot be split are repeated.
-        prefill_tokens: prompt tokens that pass a layer at one time; those of one request where None.
+        device_count: devices that split every layer (tensor parallel); key heads that cannot be
+            split are repeated.
+        prefill_tokens: prompt tokens that pass a layer at one time; those of one request where
+            None.
     """
 
     batch_count: int
@@ -45,23 +50,32 @@ class InferencePlan:
 
 def estimate_inference(model: ModelSize, plan: InferencePlan) -> MemoryEstimate:
     """What generation needs of each device."""
-    batch_count, sequence_tokens, device_count = plan.batch_count, plan.sequence_tokens, plan.device_count
+    batch_count, sequence_tokens, device_count = (
+        plan.batch_count,
+        plan.sequence_tokens,
+        plan.device_count,
+    )
     at_once = sequence_tokens if plan.prefill_tokens is None else plan.prefill_tokens
     items = (
         *_weights(model, plan.weights_dtype, device_count),
-        *_cache(model, batch_count, sequence_tokens, BYTES_PER_ELEMENT[plan.kv_dtype], device_count),
+        *_cache(
+            model, batch_count, sequence_tokens, BYTES_PER_ELEMENT[plan.kv_dtype], device_count
+        ),
         *_running(model, batch_count, sequence_tokens, max(at_once, batch_count)),
     )
     ceiling = total([item.ceiling_bytes for item in items])
     overhead = overhead_items(ceiling)
     assumed = total([item.ceiling_bytes for item in overhead])
-    notes = ["Training keeps gradients, states and activations besides; generation keeps none of them under no_grad."]
+    notes = ["Under no_grad generation keeps no gradients, no states and one layer's activations."]
     if at_once < batch_count * sequence_tokens:
         notes.append(
-            "generate() of transformers prefills the whole batch at once: that is --prefill-tokens batch × sequence."
+            "generate() of transformers prefills the whole batch at once: that is --prefill-tokens "
+            "batch × sequence."
         )
     if device_count > 1:
-        notes.append("Split over devices by heads and columns; communication buffers are not counted.")
+        notes.append(
+            "Split over devices by heads and columns; communication buffers are not counted."
+        )
     return MemoryEstimate(
         items=(*items, *overhead),
         floor_bytes=sum(item.least_bytes or 0 for item in (*items, *overhead)),
@@ -74,15 +88,24 @@ def estimate_inference(model: ModelSize, plan: InferencePlan) -> MemoryEstimate:
 def _weights(model: ModelSize, dtype: str, devices: int) -> Iterator[MemoryItem]:
     per = BYTES_PER_ELEMENT[dtype]
     counted = math.ceil(model.parameter_count * per / devices)
-    basis = f"{model.parameter_count:,} parameters × {per:g} bytes" + (f" / {devices} devices" if devices > 1 else "")
+    basis = f"{model.parameter_count:,} parameters × {per:g} bytes" + (
+        f" / {devices} devices" if devices > 1 else ""
+    )
     yield MemoryItem(
-        name=f"weights in {dtype}", block="weights", counted_bytes=counted, ceiling_bytes=counted, basis=basis
+        name=f"weights in {dtype}",
+        block="weights",
+        counted_bytes=counted,
+        ceiling_bytes=counted,
+        basis=basis,
     )
     if per >= HALF_BYTES:
         return
     linear = model.linear_parameter_count
     quantized = model.parameter_count if linear is None else linear
-    held = quantized * (per + SCALES_CEILING_BYTES) + (model.parameter_count - quantized) * UNQUANTIZED_BYTES
+    held = (
+        quantized * (per + SCALES_CEILING_BYTES)
+        + (model.parameter_count - quantized) * UNQUANTIZED_BYTES
+    )
     yield MemoryItem(
         name="scales, and what loaders leave in bf16",
         block="weights",
@@ -113,11 +136,16 @@ def _cache(
         counted_bytes=whole,
         floor_bytes=math.ceil(windowed / split),
         ceiling_bytes=whole,
-        basis=f"{batch} × {sequence:,} tokens × {shape.layer_count} layers × {width} × {element_bytes:g} bytes",
+        basis=(
+            f"{batch} × {sequence:,} tokens × {shape.layer_count} layers × {width} × "
+            f"{element_bytes:g} bytes"
+        ),
     )
 
 
-def _running(model: ModelSize, batch: int, sequence: int, prefill_tokens: int) -> Iterator[MemoryItem]:
+def _running(
+    model: ModelSize, batch: int, sequence: int, prefill_tokens: int
+) -> Iterator[MemoryItem]:
     shape = model.shape
     if shape is None:
         yield _unknown("activations of the running layer", "activations")
@@ -129,7 +157,9 @@ def _running(model: ModelSize, batch: int, sequence: int, prefill_tokens: int) -
         counted_bytes=math.ceil(widest_layer_bytes(kept, prefill_tokens, eager=False)),
         floor_bytes=math.ceil(widest_layer_bytes(kept, batch, eager=False)),
         ceiling_bytes=math.ceil(widest_layer_bytes(kept, prefill_tokens, eager=True)),
-        basis=f"a prefill of {prefill_tokens:,} tokens at a time; at least one token of each request",
+        basis=(
+            f"a prefill of {prefill_tokens:,} tokens at a time; at least one token of each request"
+        ),
     )
     vocabulary = shape.vocabulary_size
     yield MemoryItem(
@@ -137,7 +167,10 @@ def _running(model: ModelSize, batch: int, sequence: int, prefill_tokens: int) -
         block="logits",
         counted_bytes=batch * vocabulary * FLOAT32_BYTES,
         ceiling_bytes=max(batch, prefill_tokens) * vocabulary * FLOAT32_BYTES,
-        basis=f"the last token of each of {batch}, {vocabulary:,} rows in fp32; at most of every prefilled token",
+        basis=(
+            f"the last token of each of {batch}, {vocabulary:,} rows in fp32; at most of every "
+            "prefilled token"
+        ),
     )
 
 

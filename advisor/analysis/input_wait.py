@@ -1,4 +1,4 @@
-"""The marks that data loaders leave in a trace → how long the loop waited for batches, and the device with it."""
+"""A data loader's marks in a trace → how long the loop waited for batches, and the device too."""
 
 import re
 from typing import TYPE_CHECKING
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from advisor.model.trace import Indices
 
 LOADER_MARK = re.compile(r"^enumerate\(DataLoader\)#(?P<iterator>\w+)\.__next__")
-"""PyTorch's own mark around the fetch of a batch, since 1.8; the iterator's class tells its kind."""
+"""PyTorch's own mark around the fetch of a batch, since 1.8; the iterator's class tells its
+kind."""
 
 _SINGLE, _MULTIPLE = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
 
@@ -61,9 +62,7 @@ def iterator_of(mark: str) -> str:
     return found["iterator"] if found else mark
 
 
-def _exposed_seconds(
-    trace: KinetoTrace, breakdown: StepBreakdown, waits: TimeSet
-) -> float | None:
+def _exposed_seconds(trace: KinetoTrace, breakdown: StepBreakdown, waits: TimeSet) -> float | None:
     if breakdown.device_index is None:
         return None
     idle = device_timeline(trace, breakdown.device_index).idle

@@ -26,9 +26,9 @@ def kernel_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> KernelMix | None
     count_per_name = np.bincount(position, minlength=len(names))
     is_tiny = np.fromiter((name.kind == "matmul" for name in names), bool, len(names))[position]
     is_tiny &= seconds < TINY_MATMUL_SECONDS
-    is_collective = np.fromiter(
-        (name.kind == "communication" for name in names), bool, len(names)
-    )[position]
+    is_collective = np.fromiter((name.kind == "communication" for name in names), bool, len(names))[
+        position
+    ]
     computing = seconds[~is_collective]
 
     def total(attribute: str) -> tuple[float, int]:
@@ -37,8 +37,7 @@ def kernel_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> KernelMix | None
 
     kinds = sorted({name.kind for name in names})
     by_kind = {
-        kind: np.fromiter((name.kind == kind for name in names), bool, len(names))
-        for kind in kinds
+        kind: np.fromiter((name.kind == kind for name in names), bool, len(names)) for kind in kinds
     }
     fp32_seconds, fp32_count = total("is_fp32_product")
     bf16_seconds, bf16_count = total("is_bf16")
@@ -96,7 +95,7 @@ _ARCHITECTURES = (
 
 
 def _capability(trace: KinetoTrace, device: int) -> str:
-    """"8.0" by the device's properties, else the least that its kernels' names show; empty if none.
+    """The capability by the device's properties, else the least that its kernels' names show; empty if none.
 
     AMD's properties carry two such numbers too (9, 4 of gfx942); they are no compute capability and
     left out.

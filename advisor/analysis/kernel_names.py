@@ -7,8 +7,10 @@ from dataclasses import dataclass
 _KINDS: tuple[tuple[str, str], ...] = (
     (
         "communication",
-        r"nccl|rccl|msccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|SendRecv|"
-        r"cross_device_reduce|quick_?reduce|nvshmem|symm_?mem",
+        (
+            r"nccl|rccl|msccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|SendRecv|"
+            r"cross_device_reduce|quick_?reduce|nvshmem|symm_?mem"
+        ),
     ),
     ("copy", r"reshape_and_cache|quantize_with_|per_token_quant|nchwToNhwc|nhwcToNchw"),
     ("attention", r"flash_|fmha|attn|attention|\bmha_"),
@@ -18,37 +20,49 @@ _KINDS: tuple[tuple[str, str], ...] = (
     ),
     (
         "embedding",
-        r"(?<!rotary_)embedding|index_?select|gather|scatter|index_?put|indexing_backward|"
-        r"index_elementwise|permute_pooled|permute_\dD|jagged|_embs",
+        (
+            r"(?<!rotary_)embedding|index_?select|gather|scatter|index_?put|indexing_backward|"
+            r"index_elementwise|permute_pooled|permute_\dD|jagged|_embs"
+        ),
     ),
     ("matmul", r"^triton_\w*_(?:mm|bmm|addmm)\b"),
     ("generated", r"^triton_"),
     (
         "normalization",
-        r"layer_?norm|rms_?norm|batch_?norm|group_?norm|instance_?norm|\bbn_[fb]w|norm2d|"
-        r"norm_kernel|RowwiseMoments|ComputeFusedParams|GammaBeta|ComputeInternalGradients",
+        (
+            r"layer_?norm|rms_?norm|batch_?norm|group_?norm|instance_?norm|\bbn_[fb]w|norm2d|"
+            r"norm_kernel|RowwiseMoments|ComputeFusedParams|GammaBeta|ComputeInternalGradients"
+        ),
     ),
     ("softmax", r"soft_?max"),
     (
         "copy",
-        r"transpose|tensorTransform|SubTensorOp\w*Cast|CatArray|concat|direct_copy|copy_kernel|"
-        r"_copy_|convert(?!ed)|Memcpy|cast_kernel|slice_and_copy",
+        (
+            r"transpose|tensorTransform|SubTensorOp\w*Cast|CatArray|concat|direct_copy|copy_kernel|"
+            r"_copy_|convert(?!ed)|Memcpy|cast_kernel|slice_and_copy"
+        ),
     ),
     (
         "convolution",
-        r"conv(?:ol|\d|_|n|\b)|Conv(?!ert)|dgrad|wgrad|fprop|implicit_gemm|winograd|scudnn|hcudnn|"
-        r"im2col|col2im|igemm_|gcgemm|cgemm|fft[12]d|vector_fft|flip_filter|cask_cudnn",
+        (
+            r"conv(?:ol|\d|_|n|\b)|Conv(?!ert)|dgrad|wgrad|fprop|implicit_gemm|winograd|scudnn|hcudnn|"
+            r"im2col|col2im|igemm_|gcgemm|cgemm|fft[12]d|vector_fft|flip_filter|cask_cudnn"
+        ),
     ),
     (
         "matmul",
-        r"(?<!fb)gemm|gemv|Cijk_|matmul|nvjet|\bbmm_|splitK_?reduce|dot_kernel|cutlass|tensorop|"
-        r"xmma|wmma|_mm_|\bmm_kernel|fused_moe|grouped_mm|cublasLt",
+        (
+            r"(?<!fb)gemm|gemv|Cijk_|matmul|nvjet|\bbmm_|splitK_?reduce|dot_kernel|cutlass|tensorop|"
+            r"xmma|wmma|_mm_|\bmm_kernel|fused_moe|grouped_mm|cublasLt"
+        ),
     ),
     ("reduction", r"reduce|cumsum|scan_|\bscan"),
     (
         "elementwise",
-        r"elementwise|Functor|pointwise|dropout|act_and_mul|silu|gelu|relu|fused_add|rotary|rope|"
-        r"distribution_|OpTensor|Op[12]d|activation|scalePackedTensor",
+        (
+            r"elementwise|Functor|pointwise|dropout|act_and_mul|silu|gelu|relu|fused_add|rotary|rope|"
+            r"distribution_|OpTensor|Op[12]d|activation|scalePackedTensor"
+        ),
     ),
 )
 """Kinds by what their names contain, the more telling first; of several the first counts."""

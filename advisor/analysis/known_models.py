@@ -1,6 +1,7 @@
 """Built-in shapes of well-known models, by exact name."""
 
 import functools
+import importlib
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,9 @@ MODELS = Path(__file__).with_name("models.toml")
 
 
 def known_model(name: str) -> TransformerShape | None:
-    """The shape of a model by its built-in name ("llama-3-8b") or its name on the hub; None where unknown.
+    """The shape of a model by its built-in name ("llama-3-8b") or its name on the hub.
+
+    None where unknown.
 
     Upper and lower case are the same; nothing else is forgiven.
     """
@@ -46,15 +49,15 @@ def well_known_vocabulary_sizes() -> tuple[int, ...]:
 
 @functools.lru_cache(maxsize=1)
 def _entries() -> Mapping[str, dict[str, Any]]:
-    if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415 - slow to import, and most commands need no model
-    else:
-        import tomli as tomllib  # noqa: PLC0415 - the same
-    return tomllib.loads(MODELS.read_text(encoding="utf-8"))
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    entries: Mapping[str, dict[str, Any]] = toml.loads(MODELS.read_text(encoding="utf-8"))
+    return entries
 
 
 def _shape(name: str, entry: Mapping[str, Any]) -> TransformerShape:
-    fields = {key: value for key, value in entry.items() if key not in ("hub_names", "parameter_count")}
+    fields = {
+        key: value for key, value in entry.items() if key not in ("hub_names", "parameter_count")
+    }
     fields.setdefault("kv_head_count", fields["head_count"])
     fields.setdefault("head_size", fields["hidden_size"] // fields["head_count"])
     if "norm" in fields:

@@ -10,10 +10,12 @@ from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import KinetoTrace
 
 LEAST_JOINED_RATIO = 0.5
-"""Of the kernels: with fewer recorded launches the profile would be about a part of the device's work."""
+"""Of the kernels: with fewer recorded launches the profile would be about a part of the device's
+work."""
 
 BURST_NS = 1_000_000
-"""Nanoseconds: launches of a thread farther apart than a millisecond have something else between."""
+"""Nanoseconds: launches of a thread farther apart than a millisecond have something else
+between."""
 
 _GRAPH_LAUNCH = re.compile(r"GraphLaunch").search
 
@@ -35,9 +37,7 @@ def launch_profile(trace: KinetoTrace, breakdown: StepBreakdown) -> LaunchProfil
     starved = joined & (launched >= ran_dry) & (gap > 0)
     calls = np.unique(timeline.launch[joined])
     graph_kernels = timeline.from_graph & joined
-    graph_calls = sum(
-        bool(_GRAPH_LAUNCH(trace.names[code])) for code in trace.name[calls].tolist()
-    )
+    graph_calls = sum(bool(_GRAPH_LAUNCH(trace.names[code])) for code in trace.name[calls].tolist())
     return LaunchProfile(
         source=trace.source.at(f"device {breakdown.device_index}"),
         rank=trace.rank,
@@ -55,6 +55,7 @@ def launch_profile(trace: KinetoTrace, breakdown: StepBreakdown) -> LaunchProfil
         starved_ratio=float(starved.sum() / joined.sum()),
         starved_seconds=float(gap[starved].sum()) / SECOND_NS,
         unlaunched_count=int(is_kernel.sum() - joined.sum()),
+        has_python=trace.has_python,
     )
 
 

@@ -14,7 +14,12 @@ from numpy.typing import NDArray
 from advisor.analysis.allocation_timeline import Timeline
 from advisor.analysis.held_memory import Candidate, share_out
 from advisor.analysis.memory_tags import tagged_blocks
-from advisor.analysis.parameter_sizes import backward_sizes, gradient_sizes, outlives_its_run, step_sizes
+from advisor.analysis.parameter_sizes import (
+    backward_sizes,
+    gradient_sizes,
+    outlives_its_run,
+    step_sizes,
+)
 from advisor.analysis.stack_frames import Role
 from advisor.analysis.stack_reading import StackReading
 from advisor.analysis.training_phases import BACKWARD, FORWARD, NEVER, OPTIMIZER, Phases, phases
@@ -72,12 +77,17 @@ class Record:
 
     def flag(self, name: str) -> Flags:
         """A yes-or-no of the readings, one a use; no for uses without a stack."""
-        values = np.array([bool(getattr(reading, name)) for reading in self.readings] + [False], np.bool_)
+        values = np.array(
+            [bool(getattr(reading, name)) for reading in self.readings] + [False], np.bool_
+        )
         return values[self.timeline.uses.stack]
 
 
 def record_of(
-    snapshot: AllocatorSnapshot, device: DeviceSnapshot, timeline: Timeline, readings: tuple[StackReading, ...]
+    snapshot: AllocatorSnapshot,
+    device: DeviceSnapshot,
+    timeline: Timeline,
+    readings: tuple[StackReading, ...],
 ) -> Record:
     """Join a device's timeline with the readings of its stacks."""
     role_of = np.array([int(reading.role) for reading in readings] + [int(Role.UNKNOWN)], np.int8)
@@ -107,7 +117,11 @@ def attribute(record: Record, moment: int) -> Attribution:
     _held(record, found, is_state, makes_gradients=bool(is_gradient.any()))
     left = np.flatnonzero(found.undecided())
     for at in left.tolist():
-        reason = "allocated before the record, or without a stack" if uses.stack[rows[at]] == NOT_RECORDED else "its stack does not tell"
+        reason = (
+            "allocated before the record, or without a stack"
+            if uses.stack[rows[at]] == NOT_RECORDED
+            else "its stack does not tell"
+        )
         found.decide([at], "unattributed", reason)
     return found
 
@@ -116,7 +130,11 @@ def _by_stack(record: Record, found: Attribution) -> None:
     decided = (
         (Role.LOADING, "weights", "made while a module was built, moved or loaded"),
         (Role.CACHE, "kv_cache", "made by a cache of keys and values"),
-        (Role.COMMUNICATION, "communication_buffers", "made by collectives, buckets or gathered parameters"),
+        (
+            Role.COMMUNICATION,
+            "communication_buffers",
+            "made by collectives, buckets or gathered parameters",
+        ),
         (Role.INPUT, "inputs", "made by a data loader or a transfer of inputs"),
         (Role.SAVING, "temporaries", "a copy made while a state_dict was saved"),
     )
@@ -131,7 +149,11 @@ def _gradients(record: Record) -> Flags:
     made = (record.role == Role.BACKWARD) & (uses.start >= 0)
     outlives = outlives_its_run(uses, record.phases, (FORWARD, OPTIMIZER))
     # Where the record ends within backward, a gradient is what autograd stored, or what has the size of something that stays.
-    lasting = Counter(uses.requested_bytes[(uses.start < _first_row(record)) & (uses.end > uses.event_count)].tolist())
+    lasting = Counter(
+        uses.requested_bytes[
+            (uses.start < _first_row(record)) & (uses.end > uses.event_count)
+        ].tolist()
+    )
     has_size = np.isin(uses.requested_bytes, list(lasting))
     return made & ((outlives == 1) | ((outlives == -1) & (has_size | record.flag("accumulates"))))
 
@@ -143,9 +165,17 @@ def _first_row(record: Record) -> int:
 def _backward(record: Record, found: Attribution, is_gradient: Flags) -> None:
     role = record.role[found.rows]
     gradient = is_gradient[found.rows]
-    found.decide(np.flatnonzero(gradient).tolist(), "gradients", "made by autograd and alive after backward")
-    found.decide(np.flatnonzero(role == Role.RECOMPUTE).tolist(), "activations", "recomputed inside backward")
-    found.decide(np.flatnonzero((role == Role.BACKWARD) & ~gradient).tolist(), "temporaries", "made by autograd and freed in backward")
+    found.decide(
+        np.flatnonzero(gradient).tolist(), "gradients", "made by autograd and alive after backward"
+    )
+    found.decide(
+        np.flatnonzero(role == Role.RECOMPUTE).tolist(), "activations", "recomputed inside backward"
+    )
+    found.decide(
+        np.flatnonzero((role == Role.BACKWARD) & ~gradient).tolist(),
+        "temporaries",
+        "made by autograd and freed in backward",
+    )
 
 
 def _states(record: Record, found: Attribution) -> Flags:
@@ -163,7 +193,11 @@ def _states(record: Record, found: Attribution) -> Flags:
     kept |= open_ & many & ~record.flag("in_library")
     live = found.rows
     dropped = made & ~kept
-    found.decide(np.flatnonzero(dropped[live]).tolist(), "temporaries", "made in the optimizer's step and freed in it")
+    found.decide(
+        np.flatnonzero(dropped[live]).tolist(),
+        "temporaries",
+        "made in the optimizer's step and freed in it",
+    )
     return kept
 
 
@@ -175,8 +209,16 @@ def _forward(record: Record, found: Attribution) -> None:
     made = (role == Role.FORWARD) | after_forward
     backward = steps.next_of((BACKWARD,), start)
     ahead = made & (backward < NEVER)
-    found.decide(np.flatnonzero(ahead & (end > backward)).tolist(), "activations", "made in forward and alive in backward")
-    found.decide(np.flatnonzero(ahead & (end <= backward)).tolist(), "temporaries", "made in forward and freed before backward")
+    found.decide(
+        np.flatnonzero(ahead & (end > backward)).tolist(),
+        "activations",
+        "made in forward and alive in backward",
+    )
+    found.decide(
+        np.flatnonzero(ahead & (end <= backward)).tolist(),
+        "temporaries",
+        "made in forward and freed before backward",
+    )
     if not steps.has(BACKWARD):
         _inference(record, found, made)
         return
@@ -184,8 +226,16 @@ def _forward(record: Record, found: Attribution) -> None:
     survives = _survivors(record)
     left = made & (backward == NEVER)
     keeps = np.array([survives.get(stack, True) for stack in uses.stack[rows].tolist()], np.bool_)
-    found.decide(np.flatnonzero(left & keeps).tolist(), "activations", "made in forward; its site's blocks live into backward")
-    found.decide(np.flatnonzero(left & ~keeps).tolist(), "temporaries", "made in forward; its site's blocks are freed before backward")
+    found.decide(
+        np.flatnonzero(left & keeps).tolist(),
+        "activations",
+        "made in forward; its site's blocks live into backward",
+    )
+    found.decide(
+        np.flatnonzero(left & ~keeps).tolist(),
+        "temporaries",
+        "made in forward; its site's blocks are freed before backward",
+    )
 
 
 def _survivors(record: Record) -> dict[int, bool]:
@@ -195,7 +245,9 @@ def _survivors(record: Record) -> dict[int, bool]:
     backward = record.phases.next_of((BACKWARD,), uses.start[rows])
     rows, backward = rows[backward < NEVER], backward[backward < NEVER]
     lived: dict[int, list[int]] = {}
-    for stack, yes in zip(uses.stack[rows].tolist(), (uses.end[rows] > backward).tolist(), strict=True):
+    for stack, yes in zip(
+        uses.stack[rows].tolist(), (uses.end[rows] > backward).tolist(), strict=True
+    ):
         counts = lived.setdefault(stack, [0, 0])
         counts[yes] += 1
     return {stack: counts[1] >= counts[0] for stack, counts in lived.items()}
@@ -205,13 +257,29 @@ def _inference(record: Record, found: Attribution, made: Flags) -> None:
     """Forward passes of a record without backward: caches that grow, graphs that are kept, and the current layer."""
     uses, rows = record.timeline.uses, found.rows
     at_once = Counter(uses.stack[rows[made]].tolist())
-    growing = {stack for stack, count in at_once.items() if count > 1 and _grows(record, stack, count)}
+    growing = {
+        stack for stack, count in at_once.items() if count > 1 and _grows(record, stack, count)
+    }
     stacks = uses.stack[rows]
     is_growing = made & np.isin(stacks, list(growing))
-    found.decide(np.flatnonzero(is_growing).tolist(), "kv_cache", "replaced by a larger one at every call, as concatenated keys and values are")
-    is_kept = made & np.isin(stacks, [stack for stack, count in at_once.items() if count >= KEPT_AT_ONCE])
-    found.decide(np.flatnonzero(is_kept).tolist(), "activations", "made in forward; its site holds many blocks at once, as autograd does")
-    found.decide(np.flatnonzero(made).tolist(), "activations", "made in forward; the record holds no backward")
+    found.decide(
+        np.flatnonzero(is_growing).tolist(),
+        "kv_cache",
+        "replaced by a larger one at every call, as concatenated keys and values are",
+    )
+    is_kept = made & np.isin(
+        stacks, [stack for stack, count in at_once.items() if count >= KEPT_AT_ONCE]
+    )
+    found.decide(
+        np.flatnonzero(is_kept).tolist(),
+        "activations",
+        "made in forward; its site holds many blocks at once, as autograd does",
+    )
+    found.decide(
+        np.flatnonzero(made).tolist(),
+        "activations",
+        "made in forward; the record holds no backward",
+    )
 
 
 def _grows(record: Record, stack: int, at_once: int) -> bool:
@@ -222,7 +290,9 @@ def _grows(record: Record, stack: int, at_once: int) -> bool:
     if len(rows) < 3 * at_once:
         return False
     old, new = rows[:-at_once], rows[at_once:]
-    replaced = (uses.requested_bytes[new] > uses.requested_bytes[old]) & (uses.end[old] > uses.start[new])
+    replaced = (uses.requested_bytes[new] > uses.requested_bytes[old]) & (
+        uses.end[old] > uses.start[new]
+    )
     return bool(replaced.mean() > 0.8)  # noqa: PLR2004 - nearly all; a new prompt may begin a shorter cache
 
 
@@ -249,24 +319,46 @@ def _held(record: Record, found: Attribution, is_state: Flags, *, makes_gradient
     phase, following = steps.at(np.minimum(freed, n)), steps.following(np.minimum(freed, n))
     sized = np.isin(uses.requested_bytes[rows], list(found.parameter_sizes))
     free_stack = uses.free_stack[rows]
-    zeroed = np.array([reading.zeroes_gradients for reading in record.readings] + [False], np.bool_)[free_stack]
+    zeroed = np.array(
+        [reading.zeroes_gradients for reading in record.readings] + [False], np.bool_
+    )[free_stack]
     found.decide(np.flatnonzero(within & zeroed).tolist(), "gradients", "freed by zero_grad")
     between = sized & (phase != OPTIMIZER) & (phase != BACKWARD) & (following == FORWARD)
-    found.decide(np.flatnonzero(within & between).tolist(), "gradients", "of a parameter's size, freed before the next forward")
-    found.decide(np.flatnonzero(within & (phase == BACKWARD)).tolist(), "activations", "older than the record and freed in backward")
+    found.decide(
+        np.flatnonzero(within & between).tolist(),
+        "gradients",
+        "of a parameter's size, freed before the next forward",
+    )
+    found.decide(
+        np.flatnonzero(within & (phase == BACKWARD)).tolist(),
+        "activations",
+        "older than the record and freed in backward",
+    )
     _inputs(record, found)
     candidates = []
     lasting = is_old & (freed >= n)
     replaced = within & sized & (phase == OPTIMIZER)
     built = found.undecided() & (role == Role.CONSTRUCTION)
     plain = found.undecided() & (role == Role.PYTHON) & sized & (uses.end[rows] >= n)
-    for kind, mask in (("lasting", lasting), ("built", built), ("built", plain), ("replaced", replaced), ("state", is_state[rows])):
+    for kind, mask in (
+        ("lasting", lasting),
+        ("built", built),
+        ("built", plain),
+        ("replaced", replaced),
+        ("state", is_state[rows]),
+    ):
         chosen = np.flatnonzero(mask & found.undecided())
-        order = _last_line_first(record, rows[chosen]) if kind == "state" else start[chosen].tolist()
+        order = (
+            _last_line_first(record, rows[chosen]) if kind == "state" else start[chosen].tolist()
+        )
         for at, place in zip(chosen.tolist(), order, strict=True):
-            candidates.append(Candidate(at=at, kind=kind, size=int(uses.requested_bytes[rows[at]]), order=place))
+            candidates.append(
+                Candidate(at=at, kind=kind, size=int(uses.requested_bytes[rows[at]]), order=place)
+            )
     known = Counter(
-        int(uses.requested_bytes[row]) for row, block in zip(rows.tolist(), found.block, strict=True) if block == "weights"
+        int(uses.requested_bytes[row])
+        for row, block in zip(rows.tolist(), found.block, strict=True)
+        if block == "weights"
     )
     shares = share_out(
         candidates,
@@ -302,10 +394,19 @@ def _inputs(record: Record, found: Attribution) -> None:
     uses, steps, rows = record.timeline.uses, record.phases, found.rows
     start, end = uses.start[rows], uses.end[rows]
     sized = np.isin(uses.requested_bytes[rows], list(found.parameter_sizes))
-    outside = found.undecided() & (record.role[rows] == Role.PYTHON) & (start >= 0) & (start < uses.event_count)
+    outside = (
+        found.undecided()
+        & (record.role[rows] == Role.PYTHON)
+        & (start >= 0)
+        & (start < uses.event_count)
+    )
     forward = steps.next_of((FORWARD,), start)
     before = outside & (steps.following(start) == FORWARD) & ~(sized & (end >= uses.event_count))
-    found.decide(np.flatnonzero(before & (end > forward)).tolist(), "inputs", "made outside of the model just before forward, and alive in it")
+    found.decide(
+        np.flatnonzero(before & (end > forward)).tolist(),
+        "inputs",
+        "made outside of the model just before forward, and alive in it",
+    )
     short = outside & (end < np.minimum(forward, uses.event_count))
     found.decide(np.flatnonzero(short).tolist(), "temporaries", "made and freed between two phases")
 
@@ -314,14 +415,22 @@ def _lasting_is_weights(record: Record, found: Attribution) -> bool:
     """Whether memory that is older than the record, lives through it and has no gradient's size can be called weights."""
     if not record.phases.has(FORWARD):
         return False
-    if any(engine in f"/{frame.filename}" for frame in record.snapshot.frames for engine in ENGINES):
-        found.notes.append("a serving engine preallocates its cache: what is older than the record can be weights or cache")
+    if any(
+        engine in f"/{frame.filename}" for frame in record.snapshot.frames for engine in ENGINES
+    ):
+        found.notes.append(
+            "a serving engine preallocates its cache: what is older than the record can be weights or cache"
+        )
         return False
     if not record.phases.has(BACKWARD, OPTIMIZER):
         kept = Counter(
-            record.timeline.uses.stack[row] for row, why in zip(found.rows.tolist(), found.why, strict=True) if "as autograd does" in why
+            record.timeline.uses.stack[row]
+            for row, why in zip(found.rows.tolist(), found.why, strict=True)
+            if "as autograd does" in why
         )
         if kept and found.undecided().any():
-            found.notes.append("autograd was on and the record holds no step: what is older can be weights, gradients or optimizer states")
+            found.notes.append(
+                "autograd was on and the record holds no step: what is older can be weights, gradients or optimizer states"
+            )
             return False
     return True

@@ -9,14 +9,18 @@ GIBIBYTE = 1024**3
 
 CONTEXT_FLOOR_BYTES = int(0.3 * GIBIBYTE)
 CONTEXT_CEILING_BYTES = int(1.8 * GIBIBYTE)
-"""Device memory of a process outside PyTorch's allocator, the CUDA context and libraries: the band of rule MEM602. Assumed."""
+"""Device memory of a process outside PyTorch's allocator, the CUDA context and libraries: the band
+of rule MEM602. Assumed."""
 ALLOCATOR_WASTE_CEILING_RATIO = 0.05
-"""Rounding and fragmentation on top of what tensors need, at most. Assumed: a replay of real allocations tells."""
+"""Rounding and fragmentation on top of what tensors need, at most. Assumed: a replay of real
+allocations tells."""
 
 HBM_USABLE_RATIO = 0.98
-"""The runtime's total over the vendor's GB read as GiB: 0.986 (V100 16 GB) to 1.0 (MI300X) in recorded device properties."""
+"""The runtime's total over the vendor's GB read as GiB: 0.986 (V100 16 GB) to 1.0 (MI300X) in
+recorded device properties."""
 GDDR_USABLE_RATIO = 0.90
-"""The same for GDDR cards, on which ECC takes a sixteenth and more: 44.4 of 48 on an L40S, 14.6 of 16 on a T4."""
+"""The same for GDDR cards, on which ECC takes a sixteenth and more: 44.4 of 48 on an L40S, 14.6 of
+16 on a T4."""
 
 
 class Fit(enum.Enum):
@@ -34,7 +38,8 @@ class MemoryItem:
 
     Attributes:
         name: what it is.
-        block: "weights", "gradients", "optimizer_states", "activations", "logits", "kv_cache", "temporaries" or "overhead".
+        block: "weights", "gradients", "optimizer_states", "activations", "logits", "kv_cache",
+            "temporaries" or "overhead".
         counted_bytes: by the usual arithmetic; None where the model's shape is not known.
         ceiling_bytes: the most that plain implementations hold.
         floor_bytes: the least; `counted_bytes` where nothing else is said.
@@ -70,8 +75,10 @@ class MemoryEstimate:
 
     Attributes:
         items: all parts, in the order in which they are told.
-        floor_bytes: the least peak; None where a part is unknown and nothing can be said from below.
-        counted_bytes: the sum of what was counted, assumptions (overhead) left out; None where a part is unknown.
+        floor_bytes: the least peak; None where a part is unknown and nothing can be said from
+            below.
+        counted_bytes: the sum of what was counted, assumptions (overhead) left out; None where a
+            part is unknown.
         ceiling_bytes: the most, assumptions included; None where a part is unknown.
         notes: what the reader must know.
     """
@@ -87,7 +94,7 @@ class MemoryEstimate:
         return total([item.counted_bytes for item in self.items if item.block == block])
 
     def fit(self, capacity: Capacity | None) -> Fit:
-        """Whether it fits: certain only where floor and ceiling agree for the whole range of the capacity."""
+        """Whether it fits: certain only where floor and ceiling agree over the capacity's range."""
         if capacity is None:
             return Fit.UNKNOWN
         if self.floor_bytes > capacity.ceiling_bytes:
@@ -98,7 +105,11 @@ class MemoryEstimate:
 
 
 def capacity_of(device: DeviceCeilings) -> Capacity | None:
-    """The capacity of a device of the catalogue, or of one given by numbers; None where it is not known."""
+    """The capacity of a device of the catalogue, or of one given by numbers.
+
+    Returns:
+        The range, or None where it is not known.
+    """
     size, kind = device.memory_bytes, device.memory_kind
     if size is None:
         return None
@@ -109,7 +120,10 @@ def capacity_of(device: DeviceCeilings) -> Capacity | None:
         name=device.name,
         floor_bytes=int(size * usable_ratio),
         ceiling_bytes=size,
-        basis=f"{size / GIBIBYTE:.0f} GB of {kind}, of which a runtime reports {usable_ratio:.0%} to 100%",
+        basis=(
+            f"{size / GIBIBYTE:.0f} GB of {kind}, of which a runtime reports {usable_ratio:.0%} to "
+            "100%"
+        ),
     )
 
 

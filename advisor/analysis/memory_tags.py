@@ -18,22 +18,38 @@ PROFILER_CATEGORIES = {
 }
 """torch.profiler._memory_profiler.Category, in lower case; "unknown" says nothing."""
 
-NOT_TAGS = ("allocator_rounding", "allocator_cached", "private_pools", "non_pytorch", "other_processes", "free", "unattributed")
+NOT_TAGS = (
+    "allocator_rounding",
+    "allocator_cached",
+    "private_pools",
+    "non_pytorch",
+    "other_processes",
+    "free",
+    "unattributed",
+)
 
 TAGS = {name: name for name in BLOCKS if name not in NOT_TAGS} | PROFILER_CATEGORIES
 """Texts that count as tags, whole; any other metadata is the program's own business."""
 
 
 def tagged_blocks(
-    snapshot: AllocatorSnapshot, device: DeviceSnapshot, uses: Lifetimes, rows: NDArray[np.int64], moment: int
+    snapshot: AllocatorSnapshot,
+    device: DeviceSnapshot,
+    uses: Lifetimes,
+    rows: NDArray[np.int64],
+    moment: int,
 ) -> dict[int, str]:
     """The entry of the ledger for each live use that carries a tag, by its position in `rows`; the newest tag counts."""
     found: dict[int, str] = {}
     category_block = [TAGS.get(name) for name in snapshot.categories]
     text_block = [TAGS.get(text.strip().lower()) for text in snapshot.texts]
     if any(category_block) or any(text_block):
-        for at, (category, text) in enumerate(zip(uses.category[rows].tolist(), uses.text[rows].tolist(), strict=True)):
-            block = (category_block[category] if category >= 0 else None) or (text_block[text] if text >= 0 else None)
+        for at, (category, text) in enumerate(
+            zip(uses.category[rows].tolist(), uses.text[rows].tolist(), strict=True)
+        ):
+            block = (category_block[category] if category >= 0 else None) or (
+                text_block[text] if text >= 0 else None
+            )
             if block:
                 found[at] = block
     events = device.events

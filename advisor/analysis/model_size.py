@@ -19,7 +19,8 @@ class ModelSize:
         parameter_count: all parameters, each once.
         active_parameter_count: those that take part in one token's forward pass.
         linear_parameter_count: those in the layers' matrix products; None without a shape.
-        shape: None where only the number of parameters was given: then activations and KV cache are unknown.
+        shape: None where only the number of parameters was given: then activations and KV cache are
+            unknown.
     """
 
     name: str

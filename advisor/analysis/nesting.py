@@ -1,4 +1,4 @@
-"""Which interval contains which: parents and self times of host events, without a loop over them."""
+"""Which interval contains which: parents and self times of host events, without a loop."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,8 @@ def parents(thread: "Codes", start_ns: "Times", end_ns: "Times") -> "Indices":
 
     Args:
         thread: a number for each interval's thread.
-        start_ns / end_ns: its bounds, in any unit.
+        start_ns: where each begins.
+        end_ns: where each ends.
     """
     order = np.lexsort((-end_ns, start_ns, thread))
     threads = thread[order].astype(np.int64)

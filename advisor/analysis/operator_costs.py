@@ -1,4 +1,4 @@
-"""A trace's operators → their time, FLOPs and bytes by recorded shapes, against the device's ceilings."""
+"""A trace's operators → time, FLOPs and bytes by recorded shapes, against the device's ceilings."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -26,6 +26,9 @@ SHAPE_COUNT = 40
 
 MODELLED_COUNT = 5_000
 """Distinct calls whose shapes are read, those with most time first: more would cost seconds."""
+
+WHOLE_RATIO = 0.99
+"""Of an operator's time in modelled calls, from which its figures stand for all of it."""
 
 Key = tuple[int, int, int, int]
 """Codes of name, shapes, types and concrete inputs: calls with the same key do the same work."""
@@ -96,7 +99,7 @@ def operator_costs(
 def mfu_ratio(costs: OperatorCosts) -> float | None:
     """FLOPs by the recorded shapes over the dense peak for the whole window; None where unknown.
 
-    Recomputed forward passes count as useful, so it is an upper bound with activation checkpointing.
+    Recomputed forward passes count as useful: with activation checkpointing it is an upper bound.
     """
     if not costs.is_device_time or not costs.flops or not costs.peak_flops:
         return None
@@ -220,10 +223,10 @@ def _add_work(trace: KinetoTrace, sums: dict[str, _Sum], kinds: dict[Key, _Kind]
 
 
 def _cost(name: str, each: _Sum, ceilings: DeviceCeilings | None) -> OperatorCost:
-    """An operator's row; its ratio is of the time that the roofline needs for its modelled calls."""
+    """An operator's row; figures only where nearly all of its calls are modelled."""
     attained, bound = _against_roofline(each.works, ceilings)
     # Figures of a part of the calls would look like those of all.
-    is_whole = each.modelled_seconds >= 0.99 * each.seconds  # noqa: PLR2004 - rounding of sums
+    is_whole = each.modelled_seconds >= WHOLE_RATIO * each.seconds
     return OperatorCost(
         name=name,
         device_seconds=each.seconds,

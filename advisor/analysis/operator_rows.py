@@ -1,13 +1,19 @@
-"""Device activity → the operator that issued it, by the external ids that the profiler writes on both."""
+"""Device activity → the operator that issued it: by the profiler's external ids, else by time."""
 
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.analysis.nesting import parents
 from advisor.model.trace import Category, KinetoTrace
 
 if TYPE_CHECKING:
     from advisor.model.trace import Indices, Times
+
+
+MOST_OPERATORS = 500_000
+"""Operators up to which containment in time is looked up where no external ids are recorded; with
+more it would take seconds."""
 
 
 def operators_of(trace: KinetoTrace, rows: "Indices", launch: "Indices") -> "Indices":
@@ -21,7 +27,28 @@ def operators_of(trace: KinetoTrace, rows: "Indices", launch: "Indices") -> "Ind
     """
     own = trace.external_id[rows]
     issued = np.where(launch >= 0, trace.external_id[np.maximum(launch, 0)], -1)
-    return by_external_id(trace, np.where(own >= 0, own, issued))
+    found = by_external_id(trace, np.where(own >= 0, own, issued))
+    if (found >= 0).any() or not (launch >= 0).any():
+        return found
+    return _around(trace, launch)
+
+
+def _around(trace: KinetoTrace, launch: "Indices") -> "Indices":
+    """The innermost operator that contains each launch in time, on its thread; -1 without one."""
+    operators = trace.mask_of(Category.OPERATOR).nonzero()[0]
+    found = np.full(len(launch), -1, dtype=np.intp)
+    if not len(operators) or len(operators) > MOST_OPERATORS:
+        return found
+    calls, position = np.unique(launch[launch >= 0], return_inverse=True)
+    both = np.concatenate((operators, calls))
+    around = parents(trace.thread[both], trace.start_ns[both], trace.end_ns[both])
+    # A launch may stand inside another call (a driver call in a runtime call): its operator is the
+    # outer call's.
+    while (inside_call := around >= len(operators)).any():
+        around[inside_call] = around[around[inside_call]]
+    issuer = around[len(operators) :]
+    found[launch >= 0] = np.where(issuer >= 0, operators[np.maximum(issuer, 0)], -1)[position]
+    return found
 
 
 def by_external_id(trace: KinetoTrace, wanted: "Times") -> "Indices":

@@ -1,7 +1,7 @@
 """One operator's recorded shapes → the arithmetic it does and the bytes it must move.
 
-FLOPs count a multiplication and an addition as two. Bytes are those of each input read once and of the
-output written once, as if caches were perfect: a floor, so intensities are ceilings.
+FLOPs count a multiplication and an addition as two. Bytes are those of each input read once and of
+the output written once, as if caches were perfect: a floor, so intensities are ceilings.
 """
 
 import json
@@ -48,7 +48,8 @@ NORMALIZATION_FLOPS = 5
 exponential, sum, divide of a softmax. Such kernels are limited by bytes, so the figure decides nothing."""
 
 BACKWARD_ATTENTION_RATIO = 2.5
-"""Backward over forward FLOPs of fused attention: five products for two (Dao et al., 2022, appendix B)."""
+"""Backward over forward FLOPs of fused attention: five products for two (Dao et al., 2022,
+appendix B)."""
 
 Dims = tuple[int, ...]
 
@@ -135,12 +136,14 @@ def _product(call: _Call, left: int, right: int, *, added: bool = False) -> Work
     *_, second_inner, columns = call.dims[right]
     if inner != second_inner:
         raise ValueError("not a product")
-    return _product_work(call, left, prod(batch), rows, columns, inner, added=added)
+    return _product_work(call, left, (prod(batch), rows, columns, inner), added=added)
 
 
 def _product_work(
-    call: _Call, place: int, batch: int, rows: int, columns: int, inner: int, *, added: bool = False
+    call: _Call, place: int, sizes: tuple[int, int, int, int], *, added: bool = False
 ) -> Work:
+    """Sizes are batch, rows, columns and inner size."""
+    batch, rows, columns, inner = sizes
     outputs = batch * rows * columns
     size = call.size(place)
     moved = (batch * rows * inner + batch * inner * columns + outputs) * size
@@ -157,7 +160,7 @@ def _linear(call: _Call) -> Work:
     columns, second_inner = call.dims[1]
     if inner != second_inner:
         raise ValueError("not a linear layer")
-    return _product_work(call, 0, 1, prod(outer), columns, inner)
+    return _product_work(call, 0, (1, prod(outer), columns, inner))
 
 
 def _matmul(call: _Call) -> Work:
@@ -165,13 +168,13 @@ def _matmul(call: _Call) -> Work:
     if len(left) < 2 or len(right) < 2:  # noqa: PLR2004 - vectors are left to mv and dot
         raise ValueError("vectors")
     if len(right) == 2:  # noqa: PLR2004 - one matrix for the whole batch is one product
-        return _product_work(call, 0, 1, prod(left[:-1]), right[-1], left[-1])
+        return _product_work(call, 0, (1, prod(left[:-1]), right[-1], left[-1]))
     return _product(call, 0, 1)
 
 
 def _matrix_vector(call: _Call, place: int) -> Work:
     rows, inner = call.dims[place]
-    return _product_work(call, place, 1, rows, 1, inner)
+    return _product_work(call, place, (1, rows, 1, inner))
 
 
 def _convolution(call: _Call) -> Work:
@@ -185,7 +188,9 @@ def _convolution(call: _Call) -> Work:
     if spatial < 1 or len(sizes) < 3:  # noqa: PLR2004 - stride, padding, dilation
         raise ValueError("stride not recorded")
     first, second, dilation = sizes
-    stride, padding = (second, first) if call.inputs and _is_padding_first(call) else (first, second)
+    stride, padding = (
+        (second, first) if call.inputs and _is_padding_first(call) else (first, second)
+    )
     output = tuple(
         (source[2 + axis] + 2 * padding[axis] - dilation[axis] * (weight[2 + axis] - 1) - 1)
         // stride[axis]
@@ -197,7 +202,7 @@ def _convolution(call: _Call) -> Work:
 
 
 def _is_padding_first(call: _Call) -> bool:
-    """cuDNN's and MIOpen's own operators take (input, weight, padding, stride, dilation, groups).
+    """Whether padding comes before stride, as in cuDNN's and MIOpen's own operators.
 
     They are told from aten::convolution by the absence of the bias, the third argument.
     """
@@ -223,11 +228,9 @@ def _old_convolution_backward(call: _Call) -> Work:
 
 
 def _convolution_work(call: _Call, place: int, outputs: int, source: Dims, weight: Dims) -> Work:
-    per_output = prod(weight[1:])  # input channels of a group × window
+    per_output = prod(weight[1:])  # input channels of a group times window
     moved = (prod(source) + prod(weight) + outputs) * call.size(place)
-    return Work(
-        flops=2.0 * outputs * per_output, moved_bytes=float(moved), dtype=call.dtype(place)
-    )
+    return Work(flops=2.0 * outputs * per_output, moved_bytes=float(moved), dtype=call.dtype(place))
 
 
 def _numbers(text: str) -> tuple[int, ...]:
@@ -238,7 +241,9 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(found) if isinstance(found, list) and all(type(n) is int for n in found) else ()
 
 
-def _attention(call: _Call, query: int, *, heads_first: bool, causal: int | None, ratio: float) -> Work:
+def _attention(
+    call: _Call, query: int, *, heads_first: bool, causal: int | None, ratio: float
+) -> Work:
     """Fused attention: two products forward; half of them where the mask is causal."""
     if heads_first:
         batch, heads, queries, width = call.dims[query]
@@ -292,7 +297,19 @@ def _row_wise(place: int, passes: int) -> Callable[[_Call], Work]:
 
 _POINTWISE = (
     *("add", "add_", "sub", "sub_", "mul", "mul_", "div", "div_", "neg", "pow", "sqrt", "rsqrt"),
-    *("exp", "exp_", "log", "tanh", "tanh_", "sigmoid", "sigmoid_", "relu", "relu_", "gelu", "silu"),
+    *(
+        "exp",
+        "exp_",
+        "log",
+        "tanh",
+        "tanh_",
+        "sigmoid",
+        "sigmoid_",
+        "relu",
+        "relu_",
+        "gelu",
+        "silu",
+    ),
     *("silu_", "hardtanh", "leaky_relu", "threshold_backward", "gelu_backward", "silu_backward"),
     *("tanh_backward", "sigmoid_backward", "clamp", "clamp_", "clamp_min", "clamp_min_", "where"),
     *("masked_fill", "masked_fill_", "addcmul", "addcmul_", "addcdiv", "addcdiv_", "lerp", "lerp_"),

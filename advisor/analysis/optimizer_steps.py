@@ -1,4 +1,4 @@
-"""The marks of the optimizer's updates → what they cost on the host and on the device, in how many kernels."""
+"""The optimizer's marks → what updates cost on host and device, and in how many kernels."""
 
 import numpy as np
 
@@ -33,7 +33,9 @@ def optimizer_steps(trace: KinetoTrace, breakdown: StepBreakdown) -> OptimizerSt
         codes, counts = np.unique(trace.name[timeline.rows[issued]], return_counts=True)
         names = [read_kernel_name(trace.names[code]) for code in codes]
         many = sum(int(n) for name, n in zip(names, counts, strict=True) if name.is_multi_tensor)
-        fused = sum(int(n) for name, n in zip(names, counts, strict=True) if name.is_fused_optimizer)
+        fused = sum(
+            int(n) for name, n in zip(names, counts, strict=True) if name.is_fused_optimizer
+        )
     return OptimizerSteps(
         source=trace.source.at("host"),
         rank=trace.rank,
@@ -51,7 +53,9 @@ def optimizer_steps(trace: KinetoTrace, breakdown: StepBreakdown) -> OptimizerSt
 
 
 def _mark_of(
-    timeline: DeviceTimeline, start: "np.typing.NDArray[np.int64]", end: "np.typing.NDArray[np.int64]"
+    timeline: DeviceTimeline,
+    start: "np.typing.NDArray[np.int64]",
+    end: "np.typing.NDArray[np.int64]",
 ) -> "np.typing.NDArray[np.intp]":
     """For each kernel the update inside which it was launched; -1 for others."""
     launched = timeline.launch_start_ns

@@ -17,10 +17,13 @@ class Optimizer:
         name: as the command line calls it.
         state_count: numbers kept for a parameter.
         state_bytes: bytes of each where the parameter (or its master copy) is fp32.
-        follows_parameter: the states take the parameter's own dtype (torch.optim does; 8-bit optimizers do not).
-        is_paged: the states can move to host memory under pressure (bitsandbytes' paged optimizers).
+        follows_parameter: the states take the parameter's own dtype (torch.optim does; 8-bit
+            optimizers do not).
+        is_paged: the states can move to host memory under pressure (bitsandbytes' paged
+            optimizers).
         is_factored: keeps row and column sums instead of a number for each parameter.
-        step_temporaries: numbers for each parameter that an unfused step holds besides (foreach implementations).
+        step_temporaries: numbers for each parameter that an unfused step holds besides (foreach
+            implementations).
     """
 
     name: str
@@ -42,14 +45,27 @@ OPTIMIZERS = {
         Optimizer(name="rmsprop", state_count=1, step_temporaries=1),
         Optimizer(name="adagrad", state_count=1, step_temporaries=1),
         Optimizer(name="lion", state_count=1),
-        Optimizer(name="adafactor", state_count=0, follows_parameter=False, is_factored=True, step_temporaries=1),
+        Optimizer(
+            name="adafactor",
+            state_count=0,
+            follows_parameter=False,
+            is_factored=True,
+            step_temporaries=1,
+        ),
         Optimizer(name="adamw-8bit", state_count=2, state_bytes=1.0, follows_parameter=False),
         Optimizer(name="lion-8bit", state_count=1, state_bytes=1.0, follows_parameter=False),
         Optimizer(name="paged-adamw", state_count=2, follows_parameter=False, is_paged=True),
-        Optimizer(name="paged-adamw-8bit", state_count=2, state_bytes=1.0, follows_parameter=False, is_paged=True),
+        Optimizer(
+            name="paged-adamw-8bit",
+            state_count=2,
+            state_bytes=1.0,
+            follows_parameter=False,
+            is_paged=True,
+        ),
     )
 }
-"""By name. AdamW 8 bytes a parameter, SGD 0, momentum 4, 8-bit AdamW 2 (Dettmers et al., arXiv:2110.02861)."""
+"""By name. AdamW 8 bytes a parameter, SGD 0, momentum 4, 8-bit AdamW 2 (Dettmers et al.,
+arXiv:2110.02861)."""
 
 SPELLINGS = {
     "adamw8bit": "adamw-8bit",
@@ -76,7 +92,10 @@ def optimizer_named(text: str) -> Optimizer:
 
 
 def factored_state_bytes(shape: TransformerShape) -> int:
-    """Adafactor's states (Shazeer and Stern, arXiv:1804.04235): a sum for each row and column of a matrix, in fp32."""
+    """Adafactor's states (Shazeer and Stern, arXiv:1804.04235).
+
+    They are a sum for each row and column of a matrix, in fp32.
+    """
     numbers = sum(
         (weight.row_count + weight.column_count if weight.column_count > 1 else weight.row_count)
         * weight.copy_count

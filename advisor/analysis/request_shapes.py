@@ -1,6 +1,7 @@
-"""Which tensor of a model has a refused request's size: products of shapes against a number of bytes.
+"""Which tensor of a model has the size of a refused request.
 
-A printed size is rounded, so many products equal it by chance; each match says how surely it does not.
+A printed size is rounded, so many products equal it by chance; each match says how surely it does
+not.
 """
 
 import enum
@@ -16,7 +17,8 @@ HALF_BYTES = 2
 ELEMENT_BYTES = (HALF_BYTES, FLOAT32_BYTES)
 """Sizes of the numbers that activations and logits are made of."""
 ROUND_TOKENS = 256
-"""Without a known batch and sequence only token counts of this granularity are tried: people choose round lengths."""
+"""Without a known batch and sequence only token counts of this granularity are tried: people choose
+round lengths."""
 GUESSED_BATCHES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 256)
 """Batches tried for attention scores where the batch is unknown."""
 WITHOUT_MODEL_CEILING_RATIO = 0.3
@@ -49,12 +51,14 @@ class ShapeMatch:
 
     Attributes:
         kind: what the tensor would be.
-        factors: its factors by name, the last one the bytes of an element ("batch", 4), ("sequence", 4096), ...
+        factors: its factors by name, the last one the bytes of an element ("batch", 4),
+            ("sequence", 4096), ...
         matched_bytes: the product.
         error_bytes: product less request.
         alternative_count: other products, of any kind, that equal the request as well.
-        uniqueness_ratio: 1 less the chance that a size which has nothing to do with the product would match, all
-            products tried of its kind counted, divided by the kinds that fit as well; 0 says nothing, 1 is certain.
+        uniqueness_ratio: 1 less the chance that a size which has nothing to do with the product
+            would match, all products tried of its kind counted, divided by the kinds that fit as
+            well; 0 says nothing, 1 is certain.
         is_declared: every factor was given by the caller; none was tried from a list.
     """
 
@@ -77,7 +81,8 @@ class _Candidate:
     kind: RequestKind
     factors: tuple[tuple[str, int], ...]
     chance_ratio: float
-    """The chance that a random size meets one of the products of which this is one, within the resolution."""
+    """The chance that a random size meets one of the products of which this is one, within the
+    resolution."""
     is_declared: bool
 
     @property
@@ -93,11 +98,14 @@ def explain_request(
     batch: int | None = None,
     sequence: int | None = None,
 ) -> tuple[ShapeMatch, ...]:
-    """The tensors that a request could be, most certain first; empty where nothing fits or the request is small.
+    """The tensors that a request could be, most certain first.
+
+    Nothing is returned where nothing fits or the request is small.
 
     Args:
         requested_bytes: what was asked for.
-        resolution_bytes: how far the true size may lie from it (half of the last printed digit; 512 for recorded requests).
+        resolution_bytes: how far the true size may lie from it (half of the last printed digit; 512
+            for recorded requests).
         shape: the model; without it only well-known vocabularies are tried, and rated low.
         batch: sequences of a (micro-)batch, where known.
         sequence: tokens of a sequence, where known.
@@ -109,14 +117,18 @@ def explain_request(
     for kind in RequestKind:
         tried = list(_candidates(kind, asked, shape))
         certainty = 1.0 - min(1.0, sum(candidate.chance_ratio for candidate in tried))
-        hits.extend((tried_one, certainty) for tried_one in tried if asked.equals(tried_one.product_bytes))
+        hits.extend(
+            (tried_one, certainty) for tried_one in tried if asked.equals(tried_one.product_bytes)
+        )
     likely_kinds = {hit.kind for hit, certainty in hits if certainty >= LIKELY_RATIO}
     ceiling = 1.0 if shape else WITHOUT_MODEL_CEILING_RATIO
     found = [
         _match(hit, asked, len(hits) - 1, min(ceiling, certainty / max(1, len(likely_kinds))))
         for hit, certainty in hits
     ]
-    found.sort(key=lambda match: (-match.uniqueness_ratio, not match.is_declared, abs(match.error_bytes)))
+    found.sort(
+        key=lambda match: (-match.uniqueness_ratio, not match.is_declared, abs(match.error_bytes))
+    )
     return tuple(found[:MATCH_LIMIT])
 
 
@@ -136,7 +148,7 @@ class _Asked:
         return abs(size_bytes - self.requested_bytes) <= self.resolution_bytes
 
     def chance_of_one(self) -> float:
-        """The chance that a size of this magnitude falls on one given product: the window over the octave that it lies in."""
+        """The chance that a size of this magnitude falls on one given product."""
         return min(1.0, (2 * self.resolution_bytes + 1) / self.requested_bytes)
 
     def chance_of_multiple(self, spacing_bytes: float) -> float:
@@ -177,8 +189,9 @@ def _logits(asked: _Asked, shape: TransformerShape | None) -> Iterator[_Candidat
         return
     for vocabulary in vocabularies:
         for element_bytes in (FLOAT32_BYTES, HALF_BYTES):
+            row = ("vocabulary", vocabulary)
             yield from _rows(
-                RequestKind.LOGITS, asked, "vocabulary", vocabulary, element_bytes, is_known=shape is not None
+                RequestKind.LOGITS, asked, row, element_bytes, is_known=shape is not None
             )
 
 
@@ -196,40 +209,37 @@ def _per_token(kind: RequestKind, asked: _Asked, shape: TransformerShape) -> Ite
             widths["gate and up widths"] = 2 * shape.ffn_size
     else:
         widths = {"hidden width": shape.hidden_size}
-    for name, width in widths.items():
+    for row in widths.items():
         for element_bytes in ELEMENT_BYTES:
-            yield from _rows(kind, asked, name, width, element_bytes, is_known=True)
+            yield from _rows(kind, asked, row, element_bytes, is_known=True)
 
 
 def _rows(
-    kind: RequestKind, asked: _Asked, name: str, width: int, element_bytes: int, *, is_known: bool
+    kind: RequestKind, asked: _Asked, row: tuple[str, int], element_bytes: int, *, is_known: bool
 ) -> Iterator[_Candidate]:
-    """Batch × sequence × width × bytes, the tokens given or, where they are not, the nearest round number of them."""
-    row_bytes = width * element_bytes
-    last = ((name, width), ("bytes", element_bytes))
+    """Batch × sequence × width × bytes, with the given tokens or else the nearest round number."""
+    row_bytes = row[1] * element_bytes
+    last = (row, ("bytes", element_bytes))
     if asked.batch and asked.sequence:
         chance = asked.chance_of_one()
-        yield _Candidate(kind, (("batch", asked.batch), ("sequence", asked.sequence), *last), chance, is_known)
+        yield _Candidate(
+            kind, (("batch", asked.batch), ("sequence", asked.sequence), *last), chance, is_known
+        )
         if kind is RequestKind.LOGITS and asked.sequence > 1:
             shifted = ("sequence", asked.sequence - 1)  # the loss drops the last position
             yield _Candidate(kind, (("batch", asked.batch), shifted, *last), chance, is_known)
         return
-    step_tokens, known = ROUND_TOKENS, ()
-    if asked.batch or asked.sequence:
-        step_tokens = asked.batch or asked.sequence or 1
-        known = (("batch", asked.batch),) if asked.batch else (("sequence", asked.sequence or 1),)
-    count = max(1, round(asked.requested_bytes / (row_bytes * step_tokens)))
-    if count * step_tokens > LARGEST_GUESSED_TOKENS:
+    unit_tokens = asked.sequence or (asked.batch or 1) * ROUND_TOKENS
+    count = max(1, round(asked.requested_bytes / (row_bytes * unit_tokens)))
+    if count * unit_tokens > LARGEST_GUESSED_TOKENS:
         return
-    if known:
-        other = "sequence" if asked.batch else "batch"
-        if other == "sequence" and count % ROUND_TOKENS:
-            return
-        factors = (*known, (other, count))
-    else:
-        factors = (("tokens", count * step_tokens),)
-    spacing = row_bytes * step_tokens * (ROUND_TOKENS if asked.batch else 1)
-    yield _Candidate(kind, (*factors, *last), asked.chance_of_multiple(spacing), is_declared=False)
+    leading: tuple[tuple[str, int], ...] = (("tokens", count * ROUND_TOKENS),)
+    if asked.sequence:
+        leading = (("batch", count), ("sequence", asked.sequence))
+    elif asked.batch:
+        leading = (("batch", asked.batch), ("sequence", count * ROUND_TOKENS))
+    chance = asked.chance_of_multiple(row_bytes * unit_tokens)
+    yield _Candidate(kind, (*leading, *last), chance, is_declared=False)
 
 
 def _scores(asked: _Asked, shape: TransformerShape) -> Iterator[_Candidate]:
@@ -263,10 +273,14 @@ def _parameters(asked: _Asked, shape: TransformerShape) -> Iterator[_Candidate]:
                 (f"{weight.name} columns", weight.column_count),
                 ("bytes", element_bytes),
             )
-            yield _Candidate(RequestKind.PARAMETER, factors, asked.chance_of_one(), is_declared=True)
+            yield _Candidate(
+                RequestKind.PARAMETER, factors, asked.chance_of_one(), is_declared=True
+            )
 
 
 def _known_vocabularies() -> tuple[int, ...]:
     from advisor.analysis.known_models import well_known_vocabulary_sizes  # noqa: PLC0415 - reads a table
 
-    return tuple(size for size in well_known_vocabulary_sizes() if size >= LEAST_WELL_KNOWN_VOCABULARY)
+    return tuple(
+        size for size in well_known_vocabulary_sizes() if size >= LEAST_WELL_KNOWN_VOCABULARY
+    )

@@ -1,7 +1,10 @@
-"""The roofline of a model on a device: attainable FLOP/s = min(peak, bandwidth × intensity) (Williams et al., 2009).
+"""The roofline of a model on a device (Williams et al., 2009).
 
-Parameter counts are rounded to three digits here, as the ceilings are: nothing is known to more. A step reads every weight
-once and does 2N FLOPs a token; attention's own products and the KV cache are counted apart.
+Attainable FLOP/s = min(peak, bandwidth × intensity).
+
+Parameter counts are rounded to three digits here, as the ceilings are: nothing is known to more. A
+step reads every weight once and does 2N FLOPs a token; attention's own products and the KV cache
+are counted apart.
 """
 
 import enum
@@ -28,7 +31,8 @@ SIGNIFICANT_DIGITS = 3
 TRAINING_WEIGHT_PASSES = 3
 """Training reads the weights forward and backward and writes a gradient for each."""
 ADAMW_STEP_BYTES = 28
-"""Moved for each parameter by a fused AdamW step in mixed precision: gradient 2, master and moments 12 in and 12 out, weight 2."""
+"""Moved for each parameter by a fused AdamW step in mixed precision: gradient 2, master and moments
+12 in and 12 out, weight 2."""
 LARGEST_BATCH = 2**20
 
 
@@ -49,8 +53,8 @@ class Scenario:
         model: the model.
         phase: decode, prefill or training.
         batches: sequences at a time, one answer each.
-        context_tokens: decode: tokens already in the cache of each sequence (0: a short cache, not counted);
-            prefill and training: tokens of a sequence.
+        context_tokens: decode: tokens already in the cache of each sequence (0: a short cache, not
+            counted); prefill and training: tokens of a sequence.
         weights_dtype: what weights are stored and read in.
         compute_dtype: what the matrix units compute in; the peak is taken for it.
         kv_dtype: precision of the cache.
@@ -91,7 +95,9 @@ class Scenario:
             WrongUsage: unknown.
         """
         if self.device.bandwidth is None:
-            raise WrongUsage(f"no bandwidth is known for {self.device.name}", "give it, like 500TFLOPS,2TB/s")
+            raise WrongUsage(
+                f"no bandwidth is known for {self.device.name}", "give it, like 500TFLOPS,2TB/s"
+            )
         return self.device.bandwidth.value
 
     @property
@@ -109,8 +115,10 @@ class RooflinePoint:
         token_count: tokens that pass through the model in the step.
         flops: 2N a token (6N in training, 8N with recomputation).
         attention_flops: scores and weighted values on top; None where the shape is unknown.
-        weight_bytes: weights read, by the usual count: all of them, of routed experts those touched.
-        really_read_bytes: the same without tables of which only rows are looked up; None where the shape is unknown.
+        weight_bytes: weights read, by the usual count: all of them, of routed experts those
+            touched.
+        really_read_bytes: the same without tables of which only rows are looked up; None where the
+            shape is unknown.
         cache_bytes: KV cache read; None where the shape is unknown and a context was asked for.
         bandwidth_seconds / compute_seconds: the two floors; the step takes the larger.
         attention_seconds: attention's products at the peak; None as above.
@@ -162,7 +170,11 @@ def roofline(scenario: Scenario) -> tuple[RooflinePoint, ...]:
 
 
 def turning_batch(scenario: Scenario) -> int | None:
-    """The smallest batch at which compute takes at least as long as reading; None where no batch does (long caches)."""
+    """The smallest batch at which compute takes at least as long as reading.
+
+    Returns:
+        The batch, or None where no batch does (long caches).
+    """
     if _is_compute_bound(scenario, 1):
         return 1
     if not _is_compute_bound(scenario, LARGEST_BATCH):
@@ -175,7 +187,10 @@ def turning_batch(scenario: Scenario) -> int | None:
 
 
 def optimizer_step_seconds(scenario: Scenario) -> float:
-    """The floor of a fused AdamW step in mixed precision, which no batch shortens: 28 bytes for each parameter."""
+    """The floor of a fused AdamW step in mixed precision, which no batch shortens.
+
+    It moves 28 bytes for each parameter.
+    """
     return ADAMW_STEP_BYTES * three_digits(scenario.model.parameter_count) / scenario.bandwidth
 
 
@@ -240,7 +255,9 @@ def _weight_bytes(scenario: Scenario, tokens: int) -> tuple[float, float | None]
     model = scenario.model
     if model.shape is None:
         return three_digits(model.parameter_count) * element_bytes * passes, None
-    untouched = expert_parameter_count(model.shape) * (1 - touched_expert_ratio(model.shape, tokens))
+    untouched = expert_parameter_count(model.shape) * (
+        1 - touched_expert_ratio(model.shape, tokens)
+    )
     counted = three_digits(model.parameter_count - untouched) * element_bytes * passes
     return counted, read_parameter_count(model.shape, tokens) * element_bytes * passes
 
@@ -259,7 +276,11 @@ def _cache_bytes(scenario: Scenario, batch: int) -> float | None:
 
 
 def resident_bytes(scenario: Scenario, batch: int) -> float | None:
-    """Weights and KV cache that must lie on the device in decode; None where the cache is unknown."""
+    """Weights and KV cache that must lie on the device in decode.
+
+    Returns:
+        Bytes, or None where the cache is unknown.
+    """
     cache = _cache_bytes(scenario, batch)
     if cache is None:
         return None

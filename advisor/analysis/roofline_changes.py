@@ -1,4 +1,4 @@
-"""What a change of the model, the batch, the context, the precision or the card does: before and after."""
+"""Before and after a change of the model, the batch, the context, the precision or the card."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -50,7 +50,11 @@ def part_costs(scenario: Scenario, batch: int) -> tuple[PartCost, ...]:
     element_bytes = BYTES_PER_ELEMENT[scenario.weights_dtype]
     sums: dict[Part, list[float]] = {}
     for weight in weights(shape):
-        part = Part.FFN if weight.part in (Part.EXPERT, Part.SHARED_EXPERT, Part.ROUTER) else weight.part
+        part = (
+            Part.FFN
+            if weight.part in (Part.EXPERT, Part.SHARED_EXPERT, Part.ROUTER)
+            else weight.part
+        )
         whole = weight.element_count * weight.copy_count
         active = whole * _active_ratio(shape, weight.part)
         looked_up = weight.part is Part.EMBEDDING
@@ -86,7 +90,8 @@ class ChangeEffect:
     Attributes:
         before / after: the points.
         step_ratio: step time after over before.
-        before_limit / after_limit: what takes the time: "reading weights", "reading the KV cache", "matrix products".
+        before_limit / after_limit: what takes the time: "reading weights", "reading the KV cache",
+            "matrix products".
     """
 
     before: RooflinePoint
@@ -133,8 +138,8 @@ def apply_change(scenario: Scenario, key: str, value: str) -> Scenario:
     Args:
         scenario: the question before.
         key: one of CHANGES.
-        value: a number ("28672"), a factor ("x2"), or a name; for experts "8/2" (the FFN cut into 8, of which a token
-            passes 2) or "8x14336/2" (8 experts of that width).
+        value: a number ("28672"), a factor ("x2"), or a name; for experts "8/2" (the FFN cut into
+            8, of which a token passes 2) or "8x14336/2" (8 experts of that width).
 
     Raises:
         WrongUsage: unknown key, unreadable value, or a change that the model cannot have.
@@ -148,11 +153,24 @@ def apply_change(scenario: Scenario, key: str, value: str) -> Scenario:
 
 
 def _number(text: str, old: int) -> int:
-    factor = text.lower().removeprefix("x") if text.lower().startswith("x") else None
-    value = round(old * float(factor)) if factor is not None else int(text)
-    if not 0 < value <= LARGEST_NUMBER:
-        raise ValueError(f"{value} is out of range")
-    return value
+    """A number, or a factor of the old one."""
+    if not text.lower().startswith("x"):
+        return _whole(text)
+    factor = float(text[1:])
+    if not 0 < old * factor <= LARGEST_NUMBER:
+        raise ValueError(f"{text[:20]!r} is out of range")
+    return max(1, round(old * factor))
+
+
+def _whole(text: str) -> int:
+    if (
+        not text.isascii()
+        or not text.isdigit()
+        or not 0 < int(text[:12]) <= LARGEST_NUMBER
+        or len(text) > len(str(LARGEST_NUMBER))
+    ):
+        raise ValueError(f"{text[:20]!r} is no number from 1 to {LARGEST_NUMBER:,}")
+    return int(text)
 
 
 def _reshaped(scenario: Scenario, shape: TransformerShape) -> Scenario:
@@ -194,14 +212,16 @@ def _experts(scenario: Scenario, text: str) -> Scenario:
     count, _, width = many.lower().partition("x")
     if not separator:
         raise ValueError("write it like 8/2, or 8x14336/2 with the experts' width")
-    moe = shape.experts
+    moe, expert_count = shape.experts, _whole(count)
     resident = moe.expert_count * moe.expert_ffn_size if moe else shape.ffn_size
-    size = int(width) if width else resident // int(count)
-    new = Experts(expert_count=int(count), active_count=int(active), expert_ffn_size=size)
-    if moe:
-        new = replace(moe, expert_count=int(count), active_count=int(active), expert_ffn_size=size)
+    size = _whole(width) if width else resident // expert_count
     if size < 1:
         raise ValueError("the experts would have no width")
+    new = Experts(expert_count=expert_count, active_count=_whole(active), expert_ffn_size=size)
+    if moe:
+        new = replace(
+            moe, expert_count=expert_count, active_count=new.active_count, expert_ffn_size=size
+        )
     return _reshaped(scenario, replace(shape, experts=new))
 
 
@@ -209,7 +229,9 @@ def _weights(scenario: Scenario, text: str) -> Scenario:
     dtype = dtype_named(text)
     computed = COMPUTE_DTYPE[dtype]
     if BYTES_PER_ELEMENT[dtype] < BYTES_PER_ELEMENT[computed]:
-        computed = scenario.compute_dtype  # quantized weights are widened to whatever the products ran in before
+        computed = (
+            scenario.compute_dtype
+        )  # quantized weights are widened to whatever the products ran in before
     return replace(scenario, weights_dtype=dtype, compute_dtype=computed)
 
 

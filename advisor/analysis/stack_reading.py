@@ -69,7 +69,8 @@ def read_stacks(snapshot: AllocatorSnapshot) -> tuple[StackReading, ...]:
     # Without any such frame (a program that embeds Python) the outermost frame tells nothing of the thread.
     has_thread_starts = any(frame.function in THREAD_STARTS for frame in snapshot.frames)
     return tuple(
-        _reading([snapshot.frames[index] for index in stack], judge_threads=has_thread_starts) for stack in snapshot.stacks
+        _reading([snapshot.frames[index] for index in stack], judge_threads=has_thread_starts)
+        for stack in snapshot.stacks
     )
 
 
@@ -82,7 +83,9 @@ def _reading(frames: list[Frame], *, judge_threads: bool) -> StackReading:
     on_autograd_thread = in_engine or elsewhere
     role, decisive, creates_state = _decide(python)
     inside_backward = on_autograd_thread or any(
-        meaning.fits(normalized(frame), frame.function) for frame in python for meaning in (*RECOMPUTES, *COMPILED_BACKWARD)
+        meaning.fits(normalized(frame), frame.function)
+        for frame in python
+        for meaning in (*RECOMPUTES, *COMPILED_BACKWARD)
     )
     if inside_backward:
         if role is Role.FORWARD:
@@ -98,7 +101,9 @@ def _reading(frames: list[Frame], *, judge_threads: bool) -> StackReading:
         accumulates=any(ACCUMULATES.match(frame.function) for frame in frames),
         on_autograd_thread=on_autograd_thread,
         zeroes_gradients=any(frame.function == "zero_grad" for frame in python),
-        in_library=role is Role.OPTIMIZER and decisive is not None and decisive.function not in STEP_WRAPPERS,
+        in_library=role is Role.OPTIMIZER
+        and decisive is not None
+        and decisive.function not in STEP_WRAPPERS,
     )
 
 
@@ -135,7 +140,9 @@ def _meaningful(python: list[Frame]) -> Iterator[str]:
         yield _place(frame)
 
 
-def _label(frames: list[Frame], role: Role, decisive: Frame | None, meaningful: tuple[str, ...]) -> str:
+def _label(
+    frames: list[Frame], role: Role, decisive: Frame | None, meaningful: tuple[str, ...]
+) -> str:
     if role is Role.BACKWARD and not meaningful:
         return next(filter(None, map(_autograd_node, frames)), NO_PYTHON)
     if meaningful:

@@ -17,7 +17,8 @@ FEWEST_STEPS = 3
 """Steps; with fewer there is no rest to compare the first with."""
 
 MOST_SLOW_LATER_RATIO = 0.25
-"""Of the later steps: where more of them are slow too, steps vary, and the first are nothing special."""
+"""Of the later steps: where more of them are slow too, steps vary, and the first are nothing
+special."""
 
 _WARM_UP_CALLS = re.compile(
     r"^(?:cuda|hip|cu)(?:Malloc|Free|HostAlloc|HostMalloc|ModuleLoad\w*|LibraryLoad\w*|StreamCreate\w*|"
@@ -32,12 +33,7 @@ def step_times(trace: KinetoTrace) -> StepTimes | None:
     durations = (marked.end_ns - marked.start_ns) / SECOND_NS
     if not len(durations):
         return None
-    typical = float(np.median(durations[1:])) if len(durations) > 1 else float(durations[0])
-    slow = durations > SLOW_RATIO * typical
-    leading = int(slow.argmin()) if not slow.all() else 0
-    later = slow[leading:]
-    if len(durations) < FEWEST_STEPS or later.mean() > MOST_SLOW_LATER_RATIO:
-        leading = 0
+    leading, typical = _leading(durations)
     return StepTimes(
         source=trace.source.at("host"),
         rank=trace.rank,
@@ -50,9 +46,29 @@ def step_times(trace: KinetoTrace) -> StepTimes | None:
     )
 
 
+def steady_steps(trace: KinetoTrace) -> Steps:
+    """The steps without the leading slow ones."""
+    marked = steps(trace)
+    durations = (marked.end_ns - marked.start_ns) / SECOND_NS
+    leading = _leading(durations)[0] if len(durations) else 0
+    return Steps(marked.marked_by, marked.start_ns[leading:], marked.end_ns[leading:])
+
+
+def _leading(durations: "np.typing.NDArray[np.float64]") -> tuple[int, float]:
+    """How many leading steps are slow, and the typical duration of the others in seconds."""
+    typical = float(np.median(durations[1:])) if len(durations) > 1 else float(durations[0])
+    slow = durations > SLOW_RATIO * typical
+    leading = int(slow.argmin()) if not slow.all() else 0
+    if len(durations) < FEWEST_STEPS or slow[leading:].mean() > MOST_SLOW_LATER_RATIO:
+        leading = 0
+    return leading, typical
+
+
 def _only_early(trace: KinetoTrace, marked: Steps, leading: int) -> tuple[tuple[str, int], ...]:
     """What happened in the leading steps and at most a tenth as often in all later ones."""
-    chosen = trace.mask_of(Category.RUNTIME, Category.DRIVER, Category.OPERATOR, Category.ANNOTATION)
+    chosen = trace.mask_of(
+        Category.RUNTIME, Category.DRIVER, Category.OPERATOR, Category.ANNOTATION
+    )
     rows = (chosen & named(trace, _WARM_UP_CALLS)).nonzero()[0]
     begun = trace.start_ns[rows]
     early = rows[(begun >= marked.start_ns[0]) & (begun < marked.end_ns[leading - 1])]

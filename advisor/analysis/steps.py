@@ -32,7 +32,7 @@ class Steps:
 
 
 def steps(trace: KinetoTrace) -> Steps:
-    """By the profiler's marks, else from the end of one optimizer's update to the end of the next."""
+    """By the profiler's marks, else from the end of one optimizer's update to the next's."""
     rows = annotations(trace, _PROFILER_STEP)
     if len(rows):
         return Steps("ProfilerStep", trace.start_ns[rows], trace.end_ns[rows])
@@ -45,7 +45,7 @@ def steps(trace: KinetoTrace) -> Steps:
 
 
 def optimizer_rows(trace: KinetoTrace) -> "Indices":
-    """The outermost marks of optimizers' updates: those inside another (wrappers, twins) left out."""
+    """The outermost marks of optimizers' updates: those inside another are left out."""
     rows = annotations(trace, OPTIMIZER_STEP.match)
     if not len(rows):
         return rows

@@ -8,10 +8,11 @@ import numpy as np
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
 from advisor.analysis.input_wait import loader_rows
 from advisor.analysis.named_events import named
+from advisor.analysis.nesting import parents
 from advisor.analysis.operator_rows import by_external_id
-from advisor.analysis.steps import steps
+from advisor.analysis.step_times import steady_steps
 from advisor.analysis.time_sets import TimeSet
-from advisor.model.kernels import SynchronizationSite, Synchronizations
+from advisor.model.kernels import Synchronizations, SynchronizationSite
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import Category, KinetoTrace
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 SITE_COUNT = 20
 """Sites that are listed; the rest is in the sums."""
+
+COSTLY_CALLS = 200
+"""A call with more than one in so many parts of the idle time is worth a name."""
 
 LINED_COUNT = 5
 """Sites whose line is looked up: each look-up goes over all Python frames."""
@@ -42,10 +46,10 @@ _USERS_NAME = {
 def synchronizations(trace: KinetoTrace, breakdown: StepBreakdown) -> Synchronizations | None:
     """The waits inside the steps, or inside the window where no step is marked.
 
-    A wait is a synchronizing call, or a copy to the host that blocks. Exposed is the device's idle time
-    inside the call and from its end to the start of the first work launched afterwards; idle time
-    inside the loader's marks is the input's and left out. Of several waits before the same work only the
-    last is charged with what follows.
+    A wait is a synchronizing call, or a copy to the host that blocks. Exposed is the device's idle
+    time inside the call and from its end to the next launch; idle time inside the loader's marks is
+    the input's and left out. Waits with no launch before or none after them are the profiler's or
+    a benchmark's own, those in leading slow steps belong to the warm-up: neither counts.
 
     Returns:
         None where no launches are recorded, or no device.
@@ -53,7 +57,7 @@ def synchronizations(trace: KinetoTrace, breakdown: StepBreakdown) -> Synchroniz
     if breakdown.device_index is None or not trace.has_launches:
         return None
     timeline = device_timeline(trace, breakdown.device_index)
-    calls = _inside_steps(trace, _waiting_calls(trace, timeline))
+    calls = _between_launches(timeline, _inside_steps(trace, _waiting_calls(trace, timeline)))
     idle_ns = _idle_behind(trace, timeline, calls)
     sites = _sites(trace, calls, idle_ns)
     return Synchronizations(
@@ -85,17 +89,25 @@ def _waiting_calls(trace: KinetoTrace, timeline: DeviceTimeline) -> "Indices":
 
 
 def _inside_steps(trace: KinetoTrace, calls: "Indices") -> "Indices":
-    """Those that begin in a step; without marks all but the last wait of the whole program."""
-    marked = steps(trace)
-    if len(marked.start_ns):
-        place = np.searchsorted(marked.start_ns, trace.start_ns[calls], side="right") - 1
-        inside = (place >= 0) & (trace.start_ns[calls] < marked.end_ns[np.maximum(place, 0)])
-        return calls[inside]
-    host = trace.host_calls()
-    if not len(calls) or not len(host):
+    """Those that begin in a step that is no warm-up; all of them where no step is marked."""
+    marked = steady_steps(trace)
+    if not len(marked.start_ns):
         return calls
-    is_last = np.isin(calls, host[-1:])
-    return calls[~is_last]
+    place = np.searchsorted(marked.start_ns, trace.start_ns[calls], side="right") - 1
+    inside = (place >= 0) & (trace.start_ns[calls] < marked.end_ns[np.maximum(place, 0)])
+    return calls[inside]
+
+
+def _between_launches(timeline: DeviceTimeline, calls: "Indices") -> "Indices":
+    """Those that begin after a first and end before a last launch of the device's work."""
+    trace, issued = timeline.trace, timeline.launch[timeline.has_launch]
+    if not len(issued):
+        return calls[:0]
+    launched = trace.start_ns[issued]
+    after = trace.start_ns[calls] > launched.min()
+    before = trace.end_ns[calls] <= launched.max()
+    between: Indices = calls[after & before]
+    return between
 
 
 def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, calls: "Indices") -> "Times":
@@ -108,25 +120,14 @@ def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, calls: "Indices")
     first = np.where(
         following < len(launched), launched[np.minimum(following, len(launched) - 1)], end
     )
-    # Until the first work issued after the wait begins to run: the idle interval that holds its launch.
-    until = _end_of_idle(timeline.idle, np.maximum(first, end))
+    until = np.maximum(first, end)
     until[:-1] = np.minimum(until[:-1], np.maximum(start[1:], end[:-1]))
     loading = loader_rows(trace)
     loads = TimeSet.union(trace.start_ns[loading], trace.end_ns[loading])
     idle = timeline.idle.minus(loads)
     since = np.maximum(start, np.concatenate(([start[0]], np.maximum.accumulate(end)[:-1])))
-    return np.maximum(0, idle.within(np.minimum(since, until), until))
-
-
-def _end_of_idle(idle: TimeSet, moment_ns: "Times") -> "Times":
-    """The end of the idle interval that holds each moment, or the moment itself where it is busy."""
-    if not len(idle.start_ns):
-        return moment_ns.copy()
-    place = np.searchsorted(idle.start_ns, moment_ns, side="right") - 1
-    ends = idle.end_ns[np.maximum(place, 0)]
-    inside = (place >= 0) & (ends > moment_ns)
-    ended: Times = np.where(inside, ends, moment_ns)
-    return ended
+    behind: Times = np.maximum(0, idle.within(np.minimum(since, until), until))
+    return behind
 
 
 def _sites(
@@ -135,7 +136,7 @@ def _sites(
     """The waits by operator and call, those that cost most first."""
     if not len(calls):
         return ()
-    operator_row = by_external_id(trace, trace.external_id[calls])
+    operator_row = _operators(trace, calls, idle_ns)
     operator = np.where(operator_row >= 0, trace.name[operator_row], len(trace.names))
     pairs = operator.astype(np.int64) * len(trace.names) + trace.name[calls]
     keys, position = np.unique(pairs, return_inverse=True)
@@ -157,6 +158,23 @@ def _sites(
             )
         )
     return tuple(found)
+
+
+def _operators(trace: KinetoTrace, calls: "Indices", idle_ns: "Times") -> "Indices":
+    """The operator around each call, by external id, else by time where it cost; -1 without."""
+    found = by_external_id(trace, trace.external_id[calls])
+    costly = (found < 0) & (idle_ns * COSTLY_CALLS > idle_ns.sum())
+    if not costly.any():
+        return found
+    asking = calls[costly]
+    # What contains a call lasts as long: short operators, nearly all, need not be looked at.
+    may_contain = trace.mask_of(Category.OPERATOR)
+    may_contain &= trace.duration_ns >= trace.duration_ns[asking].min()
+    rows = np.concatenate((may_contain.nonzero()[0], asking))
+    around = parents(trace.thread[rows], trace.start_ns[rows], trace.end_ns[rows])[-len(asking) :]
+    found[costly] = np.where(around >= 0, rows[around], -1)
+    is_operator = trace.category[np.maximum(found, 0)] == int(Category.OPERATOR)
+    return np.where(is_operator, found, -1)
 
 
 def user_line(trace: KinetoTrace, row: int) -> str:

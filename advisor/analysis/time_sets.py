@@ -1,4 +1,4 @@
-"""Sets of moments, as sorted intervals that do not touch: union, complement, and how much of them lies where."""
+"""Sets of moments as sorted intervals: union, complement, and how much of them lies where."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -48,12 +48,12 @@ class TimeSet:
         place = np.searchsorted(self.start_ns, moment_ns, side="right")
         last = np.maximum(place - 1, 0)
         beyond = np.maximum(0, self.end_ns[last] - moment_ns)
-        found: "Times" = ahead[place] - np.where(place > 0, beyond, 0)
+        found: Times = ahead[place] - np.where(place > 0, beyond, 0)
         return found
 
     def within(self, start_ns: "Times", end_ns: "Times") -> "Times":
         """How much of it lies in each of some intervals, nanoseconds."""
-        inside: "Times" = self.before(end_ns) - self.before(start_ns)
+        inside: Times = self.before(end_ns) - self.before(start_ns)
         return inside
 
     def complement(self, start_ns: int, end_ns: int) -> "TimeSet":

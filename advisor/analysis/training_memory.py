@@ -1,8 +1,9 @@
 """What a training step needs of one device: the four blocks, logits, and what is assumed.
 
-The counted figures are the usual arithmetic: weights, gradients and optimizer states by bytes for each parameter,
-activations by `transformer_activations`. The peak lies at one of three moments: the start of backward (activations and logits,
-gradients not yet made), its end (all gradients, activations gone), or the optimizer's step.
+The counted figures are the usual arithmetic: weights, gradients and optimizer states by bytes for
+each parameter, activations by `transformer_activations`. The peak lies at one of three moments: the
+start of backward (activations and logits, gradients not yet made), its end (all gradients,
+activations gone), or the optimizer's step.
 """
 
 import math
@@ -23,21 +24,25 @@ from advisor.analysis.transformer_parameters import lora_parameter_count
 from advisor.model.errors import WrongUsage
 
 QUANTIZED_BASE_BYTES = 0.55
-"""Bytes for each parameter of a 4-bit base with its scales, as a rule of thumb: half a byte and a tenth more."""
+"""Bytes for each parameter of a 4-bit base with its scales, as a rule of thumb: half a byte and a
+tenth more."""
 NF4_CEILING_BYTES = 0.5625
-"""NF4 without double quantization: half a byte and an fp32 scale for 64 weights (QLoRA, arXiv:2305.14314, section 3)."""
+"""NF4 without double quantization: half a byte and an fp32 scale for 64 weights (QLoRA,
+arXiv:2305.14314, section 3)."""
 NF4_FLOOR_BYTES = 0.516
 """NF4 with double quantization: 4.127 bits a weight (the same)."""
 UNQUANTIZED_BYTES = 2.0
 """Embedding, head and norms, which loaders leave in bf16."""
 
 LOGITS_COUNTED_FLOAT32 = 2
-"""fp32 numbers for each logit in a plain cross entropy: log-softmax, and its gradient at the start of backward."""
+"""fp32 numbers for each logit in a plain cross entropy: log-softmax, and its gradient at the start
+of backward."""
 LOGITS_CEILING_FLOAT32 = 3
 """With the fp32 copy of the logits that a caller still holds (outputs.logits)."""
 FLOAT32_BYTES = 4
 GATHERED_LAYER_COUNT = 2
-"""Layers whose weights sharding has gathered at one time: the current one and the prefetched one."""
+"""Layers whose weights sharding has gathered at one time: the current one and the prefetched
+one."""
 
 
 def trainable_count(model: ModelSize, plan: TrainingPlan) -> int:
@@ -59,7 +64,11 @@ def trainable_count(model: ModelSize, plan: TrainingPlan) -> int:
 def states_items(model: ModelSize, plan: TrainingPlan) -> tuple[MemoryItem, ...]:
     """Weights, gradients, master copies and optimizer states: what is there whatever the batch."""
     trainable = trainable_count(model, plan)
-    return (*_weights(model, plan, trainable), *_gradients(plan, trainable), *_optimizer(model, plan, trainable))
+    return (
+        *_weights(model, plan, trainable),
+        *_gradients(plan, trainable),
+        *_optimizer(model, plan, trainable),
+    )
 
 
 def estimate_training(model: ModelSize, plan: TrainingPlan) -> MemoryEstimate:
@@ -82,11 +91,20 @@ def estimate_training(model: ModelSize, plan: TrainingPlan) -> MemoryEstimate:
     )
 
 
-def _floor(states: tuple[MemoryItem, ...], growing: tuple[MemoryItem, ...], plan: TrainingPlan) -> int:
-    """The larger of the two ends of backward; without accumulation no gradient exists at its start."""
+def _floor(
+    states: tuple[MemoryItem, ...], growing: tuple[MemoryItem, ...], plan: TrainingPlan
+) -> int:
+    """The larger of the two ends of backward.
+
+    Without accumulation no gradient exists at its start.
+    """
     everything = sum(item.least_bytes or 0 for item in states)
     gradients = sum(item.least_bytes or 0 for item in states if item.block == "gradients")
-    at_start = everything - (0 if plan.accumulates else gradients) + sum(i.least_bytes or 0 for i in growing)
+    at_start = (
+        everything
+        - (0 if plan.accumulates else gradients)
+        + sum(i.least_bytes or 0 for i in growing)
+    )
     return max(at_start, everything)
 
 
@@ -95,7 +113,13 @@ def _weights(model: ModelSize, plan: TrainingPlan, trainable: int) -> Iterator[M
     if plan.lora_rank is None:
         per = plan.precision.weight_bytes
         size = math.ceil(model.parameter_count * per / division)
-        yield _exact("weights", "weights", size, f"{model.parameter_count:,} parameters × {per:g} bytes", division)
+        yield _exact(
+            "weights",
+            "weights",
+            size,
+            f"{model.parameter_count:,} parameters × {per:g} bytes",
+            division,
+        )
     else:
         yield from _frozen_base(model, plan)
         size = math.ceil(trainable * plan.precision.weight_bytes / division)
@@ -104,7 +128,13 @@ def _weights(model: ModelSize, plan: TrainingPlan, trainable: int) -> Iterator[M
     if plan.precision.cast_bytes:
         linear = model.linear_parameter_count
         size = math.ceil((linear or model.parameter_count) * plan.precision.cast_bytes)
-        yield _exact("autocast's bf16 copies of the weights", "weights", size, "2 bytes for each weight of a product", 1)
+        yield _exact(
+            "autocast's bf16 copies of the weights",
+            "weights",
+            size,
+            "2 bytes for each weight of a product",
+            1,
+        )
     if division > 1:
         layers = model.shape.layer_count if model.shape else 1
         gathered = math.ceil(model.parameter_count * plan.precision.weight_bytes / layers)
@@ -122,7 +152,13 @@ def _frozen_base(model: ModelSize, plan: TrainingPlan) -> Iterator[MemoryItem]:
     if not plan.quantizes_base:
         per = plan.precision.frozen_bytes
         size = math.ceil(model.parameter_count * per / division)
-        yield _exact("frozen weights", "weights", size, f"{model.parameter_count:,} parameters × {per:g} bytes", division)
+        yield _exact(
+            "frozen weights",
+            "weights",
+            size,
+            f"{model.parameter_count:,} parameters × {per:g} bytes",
+            division,
+        )
         return
     linear = model.linear_parameter_count or 0
     left = (model.parameter_count - linear) * UNQUANTIZED_BYTES
@@ -133,7 +169,10 @@ def _frozen_base(model: ModelSize, plan: TrainingPlan) -> Iterator[MemoryItem]:
         counted_bytes=counted,
         floor_bytes=math.ceil(model.parameter_count * NF4_FLOOR_BYTES / division),
         ceiling_bytes=counted,
-        basis=f"{model.parameter_count:,} parameters × {QUANTIZED_BASE_BYTES} bytes (half a byte, and a tenth for scales)",
+        basis=(
+            f"{model.parameter_count:,} parameters × {QUANTIZED_BASE_BYTES} bytes (half a byte, "
+            "and a tenth for scales)"
+        ),
     )
     held = math.ceil((linear * NF4_CEILING_BYTES + left) / division)
     yield MemoryItem(
@@ -148,7 +187,9 @@ def _frozen_base(model: ModelSize, plan: TrainingPlan) -> Iterator[MemoryItem]:
 def _gradients(plan: TrainingPlan, trainable: int) -> Iterator[MemoryItem]:
     per, division = plan.precision.gradient_bytes, plan.gradient_division
     size = math.ceil(trainable * per / division)
-    yield _exact("gradients", "gradients", size, f"{trainable:,} trainable × {per:g} bytes", division)
+    yield _exact(
+        "gradients", "gradients", size, f"{trainable:,} trainable × {per:g} bytes", division
+    )
     if plan.sharding == "ddp":
         yield MemoryItem(
             name="DDP's buckets beside the gradients",
@@ -194,7 +235,10 @@ def _step_temporaries(plan: TrainingPlan, trainable: int) -> MemoryItem:
         block="temporaries",
         counted_bytes=0,
         ceiling_bytes=size,
-        basis="foreach implementations hold one more number a parameter during step(); fused=True does not",
+        basis=(
+            "foreach implementations hold one more number a parameter during step(); fused=True "
+            "does not"
+        ),
     )
 
 
@@ -217,8 +261,18 @@ def _activations(model: ModelSize, plan: TrainingPlan) -> Iterator[MemoryItem]:
         scores_are_materialized=plan.scores_are_materialized,
     )
     if plan.checkpoints_layers:
-        size = math.ceil(layer_input_bytes(model.shape, token_count=plan.token_count, element_bytes=element_bytes))
-        yield _exact("activations: the layers' inputs", "activations", size, "checkpointing keeps these alone", 1)
+        size = math.ceil(
+            layer_input_bytes(
+                model.shape, token_count=plan.token_count, element_bytes=element_bytes
+            )
+        )
+        yield _exact(
+            "activations: the layers' inputs",
+            "activations",
+            size,
+            "checkpointing keeps these alone",
+            1,
+        )
         yield MemoryItem(
             name="activations of the layer being recomputed",
             block="temporaries",
@@ -247,13 +301,19 @@ def _logits(model: ModelSize, plan: TrainingPlan) -> Iterator[MemoryItem]:
         counted_bytes=math.ceil(logits * (element_bytes + LOGITS_COUNTED_FLOAT32 * FLOAT32_BYTES)),
         floor_bytes=0,
         ceiling_bytes=math.ceil(logits * (element_bytes + LOGITS_CEILING_FLOAT32 * FLOAT32_BYTES)),
-        basis=f"{plan.token_count:,} tokens × {model.shape.vocabulary_size:,} rows, in {element_bytes:g} bytes and as fp32 twice; a fused loss has none",
+        basis=f"{plan.token_count:,} tokens × {model.shape.vocabulary_size:,} rows, "
+        f"in {element_bytes:g} bytes and as fp32 twice; "
+        "a fused loss has none",
     )
 
 
 def _exact(name: str, block: str, size: int, basis: str, division: int) -> MemoryItem:
     return MemoryItem(
-        name=name, block=block, counted_bytes=size, ceiling_bytes=size, basis=_divided(basis, division)
+        name=name,
+        block=block,
+        counted_bytes=size,
+        ceiling_bytes=size,
+        basis=_divided(basis, division),
     )
 
 
@@ -266,11 +326,15 @@ def _notes(model: ModelSize, plan: TrainingPlan) -> Iterator[str]:
         trainable = trainable_count(model, plan)
         share = trainable / model.parameter_count
         yield (
-            f"LoRA of rank {plan.lora_rank} on all linear layers trains {trainable / 1e6:.1f} M parameters ({share:.2%}); "
+            f"LoRA of rank {plan.lora_rank} on all linear layers trains {trainable / 1e6:.1f} M "
+            f"parameters ({share:.2%}); "
             "it shrinks gradients and optimizer states, and activations not at all."
         )
     if plan.checkpoints_layers:
-        yield "Checkpointing runs the forward pass again: 8N instead of 6N FLOPs a token, a third more."
+        yield (
+            "Checkpointing runs the forward pass again: 8N instead of 6N FLOPs a token, a third "
+            "more."
+        )
     if plan.optimizer.is_paged:
         yield "Paged states move to host memory under pressure; the step is then slower."
     if model.shape and model.shape.experts:

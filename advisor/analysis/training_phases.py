@@ -72,14 +72,14 @@ class Phases:
         """The first event of each run of a phase."""
         if not len(self.codes):
             return np.zeros(0, np.int64)
-        changes = np.append(True, self.codes[1:] != self.codes[:-1])  # noqa: FBT003 - numpy's append takes values
+        changes = np.append(True, self.codes[1:] != self.codes[:-1])
         return self.rows[changes & (self.codes == code)]
 
     def run_ends(self, code: int) -> Rows:
         """The last deciding event of each run of a phase."""
         if not len(self.codes):
             return np.zeros(0, np.int64)
-        changes = np.append(self.codes[1:] != self.codes[:-1], True)  # noqa: FBT003 - numpy's append takes values
+        changes = np.append(self.codes[1:] != self.codes[:-1], True)
         return self.rows[changes & (self.codes == code)]
 
 

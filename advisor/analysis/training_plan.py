@@ -40,7 +40,10 @@ PRECISIONS = {
             frozen_bytes=2,
             activation_bytes=2,
             cast_bytes=0,
-            explanation="bf16 weights and gradients, fp32 master copy and states (DeepSpeed, Megatron, FSDP)",
+            explanation=(
+                "bf16 weights and gradients, fp32 master copy and states (DeepSpeed, Megatron, "
+                "FSDP)"
+            ),
         ),
         Precision(
             name="autocast",
@@ -50,7 +53,9 @@ PRECISIONS = {
             frozen_bytes=4,
             activation_bytes=2,
             cast_bytes=2,
-            explanation="fp32 weights, torch.autocast casts them for each product and keeps the copies",
+            explanation=(
+                "fp32 weights, torch.autocast casts them for each product and keeps the copies"
+            ),
         ),
         Precision(
             name="bf16",
@@ -60,7 +65,9 @@ PRECISIONS = {
             frozen_bytes=2,
             activation_bytes=2,
             cast_bytes=0,
-            explanation="everything in bf16, the optimizer's states too; small updates are lost to rounding",
+            explanation=(
+                "everything in bf16, the optimizer's states too; small updates are lost to rounding"
+            ),
         ),
         Precision(
             name="fp32",
@@ -74,10 +81,12 @@ PRECISIONS = {
         ),
     )
 }
-"""By name. "mixed" is Micikevicius et al., arXiv:1710.03740: with AdamW 16 bytes for each parameter."""
+"""By name. "mixed" is Micikevicius et al., arXiv:1710.03740: with AdamW 16 bytes for each
+parameter."""
 
 SHARDINGS = ("none", "ddp", "zero1", "zero2", "zero3", "fsdp")
-"""ZeRO (arXiv:1910.02054) divides optimizer states (1), gradients too (2), weights too (3 and FSDP) by the devices."""
+"""ZeRO (arXiv:1910.02054) divides optimizer states (1), gradients too (2), weights too (3 and FSDP)
+by the devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +102,8 @@ class TrainingPlan:
         quantizes_base: the frozen base in 4 bits (QLoRA, arXiv:2305.14314); needs `lora_rank`.
         checkpoints_layers: keep only the layers' inputs and compute each layer again in backward.
         scores_are_materialized: attention without a fused kernel.
-        accumulates: gradients stay over several micro-batches, so they are there at the start of backward.
+        accumulates: gradients stay over several micro-batches, so they are there at the start of
+            backward.
         device_count: devices that share the job.
         sharding: how they share it.
     """

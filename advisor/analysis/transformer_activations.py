@@ -1,8 +1,9 @@
 """Activations that a training step keeps for backward, tensor by tensor.
 
-Two counts stand side by side. The counted one is 6 × hidden + 3 × FFN width a token and layer in a Llama: what stays with fused
-kernels, keys and values left out. The eager one adds what plain PyTorch keeps besides; saved tensors of a decoder layer
-written as transformers writes it came to it exactly (torch 2.13, docs/decisions/activations.md).
+Two counts stand side by side. The counted one is 6 × hidden + 3 × FFN width a token and layer in a
+Llama: what stays with fused kernels, keys and values left out. The eager one adds what plain
+PyTorch keeps besides; saved tensors of a decoder layer written as transformers writes it came to it
+exactly (torch 2.13, docs/decisions/activations.md).
 """
 
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ GATED_WIDE_COUNT = 3
 PLAIN_WIDE_COUNT = 2
 """Kept at the inner width of a plain network: before and after the activation function."""
 PYTHON_GELU_EXTRA_COUNT = 3
-"""A GELU written out in Python (GPT-2's gelu_new) also keeps half its input, the tanh and one plus the tanh."""
+"""A GELU written out in Python (GPT-2's gelu_new) also keeps half its input, the tanh and one plus
+the tanh."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +57,14 @@ def kept_tensors(
         shape: the model.
         sequence_tokens: tokens of one sequence; only materialized attention scores depend on it.
         element_bytes: of the activations (2 in bf16 and under autocast).
-        scores_are_materialized: attention without a fused kernel keeps heads × T scores a token: T² a sequence.
+        scores_are_materialized: attention without a fused kernel keeps heads × T scores a token: T²
+            a sequence.
     """
-    kept = (*_hidden_wide(shape, element_bytes), *_attention(shape, element_bytes), *_ffn(shape, element_bytes))
+    kept = (
+        *_hidden_wide(shape, element_bytes),
+        *_attention(shape, element_bytes),
+        *_ffn(shape, element_bytes),
+    )
     if scores_are_materialized:
         kept = (*kept, *_scores(shape, sequence_tokens, element_bytes))
     return tuple(tensor for tensor in kept if tensor.layer_count and tensor.elements_per_token)
@@ -79,7 +86,10 @@ def layer_input_bytes(shape: TransformerShape, *, token_count: int, element_byte
 
 
 def widest_layer_bytes(kept: tuple[KeptTensor, ...], token_count: int, *, eager: bool) -> float:
-    """One layer's activations, which checkpointing makes again one layer at a time; the mean layer where layers differ."""
+    """One layer's activations, which checkpointing makes again one layer at a time.
+
+    It is the mean layer where layers differ.
+    """
     chosen = [tensor for tensor in kept if eager or not tensor.is_eager_only]
     layers = max((tensor.layer_count for tensor in chosen), default=1)
     return sum(tensor.bytes_of(token_count) for tensor in chosen) / layers

@@ -1,4 +1,7 @@
-"""Parameters of a transformer, matrix by matrix: every count and every size follows from this one list."""
+"""Parameters of a transformer, matrix by matrix.
+
+Every count and every size follows from this one list.
+"""
 
 import enum
 from collections.abc import Iterator
@@ -29,7 +32,8 @@ class Weight:
         part: where it belongs.
         row_count / column_count: of one matrix, output by input; a vector has one column.
         copy_count: how many of them the model has.
-        is_linear: a matrix product of the layers: adapters and 4-bit loaders take these, not embedding, head or router.
+        is_linear: a matrix product of the layers: adapters and 4-bit loaders take these, not
+            embedding, head or router.
         is_tied: True for a head that is the embedding over again: it adds work, no parameters.
     """
 
@@ -63,12 +67,18 @@ def parameter_count(shape: TransformerShape) -> int:
 
 
 def linear_parameter_count(shape: TransformerShape) -> int:
-    """Parameters in the layers' matrix products: what LoRA on all linear layers and 4-bit loaders take."""
+    """Parameters in the layers' matrix products.
+
+    They are what LoRA on all linear layers and 4-bit loaders take.
+    """
     return sum(weight.parameter_count for weight in _weights(shape) if weight.is_linear)
 
 
 def lookup_parameter_count(shape: TransformerShape) -> int:
-    """Parameters that a step only looks up rows of: position table, and the embedding unless the head uses it."""
+    """Parameters that a step only looks up rows of.
+
+    They are the position table, and the embedding unless the head uses it.
+    """
     tables = [weight for weight in _weights(shape) if weight.part is Part.EMBEDDING]
     return sum(
         table.parameter_count
@@ -83,7 +93,10 @@ def expert_parameter_count(shape: TransformerShape) -> int:
 
 
 def active_parameter_count(shape: TransformerShape) -> int:
-    """Parameters that take part in one token's forward pass: all but the experts it is not sent to."""
+    """Parameters that take part in one token's forward pass.
+
+    They are all but the experts that it is not sent to.
+    """
     idle = 0
     if shape.experts:
         experts = expert_parameter_count(shape)
@@ -92,7 +105,10 @@ def active_parameter_count(shape: TransformerShape) -> int:
 
 
 def lora_parameter_count(shape: TransformerShape, rank: int) -> int:
-    """Trainable parameters of LoRA (arXiv:2106.09685) on all linear layers: rank × (inputs + outputs) each."""
+    """Trainable parameters of LoRA (arXiv:2106.09685) on all linear layers.
+
+    Each layer has rank × (inputs + outputs).
+    """
     return sum(
         rank * (weight.row_count + weight.column_count) * weight.copy_count
         for weight in _weights(shape)
@@ -119,7 +135,10 @@ def _weights(shape: TransformerShape) -> Iterator[Weight]:
     )
     if shape.position_count:
         yield Weight(
-            name="positions", part=Part.EMBEDDING, row_count=shape.position_count, column_count=hidden
+            name="positions",
+            part=Part.EMBEDDING,
+            row_count=shape.position_count,
+            column_count=hidden,
         )
     yield from _latent_attention(shape) if shape.latent else _attention(shape)
     yield from _feed_forward(shape)
@@ -135,11 +154,19 @@ def _weights(shape: TransformerShape) -> Iterator[Weight]:
         yield Weight(name="lm_head.bias", part=Part.HEAD, row_count=shape.vocabulary_size)
 
 
-def _linear(name: str, part: Part, rows: int, columns: int, copies: int, *, bias: bool = False) -> Iterator[Weight]:
+def _linear(
+    name: str, part: Part, size: tuple[int, int], copies: int, *, bias: bool = False
+) -> Iterator[Weight]:
+    rows, columns = size
     if not copies:
         return
     yield Weight(
-        name=name, part=part, row_count=rows, column_count=columns, copy_count=copies, is_linear=True
+        name=name,
+        part=part,
+        row_count=rows,
+        column_count=columns,
+        copy_count=copies,
+        is_linear=True,
     )
     if bias:
         yield Weight(name=f"{name}.bias", part=part, row_count=rows, copy_count=copies)
@@ -150,28 +177,37 @@ def _attention(shape: TransformerShape) -> Iterator[Weight]:
     query_width = shape.head_count * shape.head_size
     key_width = shape.kv_head_count * shape.head_size
     for name, width in (("q_proj", query_width), ("k_proj", key_width), ("v_proj", key_width)):
-        yield from _linear(name, Part.ATTENTION, width, hidden, layers, bias=shape.query_bias)
-    yield from _linear("o_proj", Part.ATTENTION, hidden, query_width, layers, bias=shape.output_bias)
+        yield from _linear(name, Part.ATTENTION, (width, hidden), layers, bias=shape.query_bias)
+    yield from _linear(
+        "o_proj", Part.ATTENTION, (hidden, query_width), layers, bias=shape.output_bias
+    )
 
 
 def _latent_attention(shape: TransformerShape) -> Iterator[Weight]:
-    """DeepSeek-V2 (arXiv:2405.04434), section 2.1: down- and up-projections around the cached latent."""
-    latent, hidden, layers, heads = shape.latent, shape.hidden_size, shape.layer_count, shape.head_count
+    """Down- and up-projections around the cached latent (arXiv:2405.04434, section 2.1)."""
+    latent, hidden, layers, heads = (
+        shape.latent,
+        shape.hidden_size,
+        shape.layer_count,
+        shape.head_count,
+    )
     if latent is None:
         return
     query_width = heads * (latent.plain_head_size + latent.rope_head_size)
     if latent.query_rank is None:
-        yield from _linear("q_proj", Part.ATTENTION, query_width, hidden, layers)
+        yield from _linear("q_proj", Part.ATTENTION, (query_width, hidden), layers)
     else:
-        yield from _linear("q_a_proj", Part.ATTENTION, latent.query_rank, hidden, layers)
-        yield Weight(name="q_a_norm", part=Part.NORM, row_count=latent.query_rank, copy_count=layers)
-        yield from _linear("q_b_proj", Part.ATTENTION, query_width, latent.query_rank, layers)
+        yield from _linear("q_a_proj", Part.ATTENTION, (latent.query_rank, hidden), layers)
+        yield Weight(
+            name="q_a_norm", part=Part.NORM, row_count=latent.query_rank, copy_count=layers
+        )
+        yield from _linear("q_b_proj", Part.ATTENTION, (query_width, latent.query_rank), layers)
     compressed = latent.kv_rank + latent.rope_head_size
-    yield from _linear("kv_a_proj", Part.ATTENTION, compressed, hidden, layers)
+    yield from _linear("kv_a_proj", Part.ATTENTION, (compressed, hidden), layers)
     yield Weight(name="kv_a_norm", part=Part.NORM, row_count=latent.kv_rank, copy_count=layers)
     expanded = heads * (latent.plain_head_size + latent.value_head_size)
-    yield from _linear("kv_b_proj", Part.ATTENTION, expanded, latent.kv_rank, layers)
-    yield from _linear("o_proj", Part.ATTENTION, hidden, heads * latent.value_head_size, layers)
+    yield from _linear("kv_b_proj", Part.ATTENTION, (expanded, latent.kv_rank), layers)
+    yield from _linear("o_proj", Part.ATTENTION, (hidden, heads * latent.value_head_size), layers)
 
 
 def _feed_forward(shape: TransformerShape) -> Iterator[Weight]:
@@ -191,9 +227,13 @@ def _feed_forward(shape: TransformerShape) -> Iterator[Weight]:
         copy_count=layers,
     )
     if moe.router_has_bias:
-        yield Weight(name="router.bias", part=Part.ROUTER, row_count=moe.expert_count, copy_count=layers)
+        yield Weight(
+            name="router.bias", part=Part.ROUTER, row_count=moe.expert_count, copy_count=layers
+        )
     if moe.shared_is_gated:
-        yield Weight(name="shared_gate", part=Part.ROUTER, row_count=shape.hidden_size, copy_count=layers)
+        yield Weight(
+            name="shared_gate", part=Part.ROUTER, row_count=shape.hidden_size, copy_count=layers
+        )
 
 
 def _network(
@@ -201,15 +241,18 @@ def _network(
 ) -> Iterator[Weight]:
     names = ("gate_proj", "up_proj") if shape.ffn_is_gated else ("up_proj",)
     for name in names:
-        yield from _linear(name, part, width, shape.hidden_size, copies, bias=bias)
-    yield from _linear("down_proj", part, shape.hidden_size, width, copies, bias=bias)
+        yield from _linear(name, part, (width, shape.hidden_size), copies, bias=bias)
+    yield from _linear("down_proj", part, (shape.hidden_size, width), copies, bias=bias)
 
 
 def _norms(shape: TransformerShape) -> Iterator[Weight]:
     per_layer = shape.norms_per_layer * shape.layer_count
     vectors = 2 if shape.norm is Norm.LAYER else 1
     yield Weight(
-        name="norm", part=Part.NORM, row_count=shape.hidden_size, copy_count=(per_layer + 1) * vectors
+        name="norm",
+        part=Part.NORM,
+        row_count=shape.hidden_size,
+        copy_count=(per_layer + 1) * vectors,
     )
     if shape.head_norm_size:
         yield Weight(

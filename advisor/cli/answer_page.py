@@ -92,7 +92,10 @@ def gigabytes(size: float) -> str:
 
 
 def precise_gigabytes(size: float) -> str:
-    """Decimal, two digits after the point from 10 on and without trailing zeros: 16.06 GB, 4.0 GB, 140 GB."""
+    """Decimal, two digits after the point from 10 on and without trailing zeros.
+
+    Examples: 16.06 GB, 4.0 GB, 140 GB.
+    """
     value = size / GIGA
     if value < TEN:
         return gigabytes(size)

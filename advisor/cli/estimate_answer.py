@@ -5,6 +5,7 @@ from typing import Any
 
 from rich.console import RenderableType
 
+from advisor.analysis.dtype_sizes import BYTES_PER_ELEMENT
 from advisor.analysis.fitting import LargestBatch, Remedy, remedies
 from advisor.analysis.inference_memory import InferencePlan
 from advisor.analysis.memory_estimate import Fit, MemoryEstimate, MemoryItem, total
@@ -12,16 +13,30 @@ from advisor.analysis.training_memory import trainable_count
 from advisor.analysis.training_plan import TrainingPlan
 from advisor.analysis.transformer_activations import counted_bytes, eager_bytes, kept_tensors
 from advisor.analysis.transformer_costs import kv_elements_per_token
-from advisor.cli.answer_page import gibibytes, gigabytes, heading, line, table, write_json, write_page
+from advisor.cli.answer_page import (
+    gibibytes,
+    gigabytes,
+    heading,
+    line,
+    table,
+    write_json,
+    write_page,
+)
 from advisor.cli.estimate_question import Question
 
 STATES = ("weights", "gradients", "optimizer_states")
 """What is there whatever the batch: the model states."""
 UNMEASURED = (
-    "The range comes from what was counted and assumed; how far real runs lie from it has not been measured yet. "
+    "The range comes from what was counted and assumed; how far real runs lie from it has not been "
+    "measured yet. "
     "torch.compile can keep less than the counted activations."
 )
-STYLES = {Fit.FITS: "bold green", Fit.DOES_NOT_FIT: "bold red", Fit.TOO_NEAR: "bold yellow", Fit.UNKNOWN: "bold yellow"}
+STYLES = {
+    Fit.FITS: "bold green",
+    Fit.DOES_NOT_FIT: "bold red",
+    Fit.TOO_NEAR: "bold yellow",
+    Fit.UNKNOWN: "bold yellow",
+}
 SHOWN_REMEDIES = 7
 KILO = 1e3
 
@@ -40,8 +55,10 @@ def _page(question: Question) -> Iterator[RenderableType]:
     estimate = question.estimate()
     fit = estimate.fit(question.capacity)
     yield heading(f"{question.model.name} on {question.capacity.name}: {fit.value}", STYLES[fit])
-    yield line(f"{_job(question)}; {_need(estimate)}; the device has {gibibytes(question.capacity.ceiling_bytes)} "
-               f"({question.capacity.basis})")
+    yield line(
+        f"{_job(question)}; {_need(estimate)}; the device has "
+        f"{gibibytes(question.capacity.ceiling_bytes)} ({question.capacity.basis})"
+    )
     for gap in question.gaps:
         yield line(gap)
     yield table(("memory", "about", "", "at most"), list(_rows(question, estimate)))
@@ -62,13 +79,21 @@ def _job(question: Question) -> str:
     if plan.quantizes_base:
         what = f"QLoRA of rank {plan.lora_rank}"
     sharding = f" ({plan.sharding})" if plan.sharding != "none" else ""
-    return f"{what}{shared}{sharding}, {shape}, {plan.optimizer.name}, {plan.precision.name} precision"
+    return (
+        f"{what}{shared}{sharding}, {shape}, {plan.optimizer.name}, {plan.precision.name} precision"
+    )
 
 
 def _need(estimate: MemoryEstimate) -> str:
     if estimate.ceiling_bytes is None:
-        return f"it needs at least {gibibytes(estimate.floor_bytes)}, and activations or cache that are unknown"
-    return f"its peak is estimated between {gibibytes(estimate.floor_bytes)} and {gibibytes(estimate.ceiling_bytes)}"
+        return (
+            f"it needs at least {gibibytes(estimate.floor_bytes)}, and activations or cache that "
+            "are unknown"
+        )
+    return (
+        f"its peak is estimated between {gibibytes(estimate.floor_bytes)} and "
+        f"{gibibytes(estimate.ceiling_bytes)}"
+    )
 
 
 def _rows(question: Question, estimate: MemoryEstimate) -> Iterator[tuple[str, str, str, str]]:
@@ -78,7 +103,9 @@ def _rows(question: Question, estimate: MemoryEstimate) -> Iterator[tuple[str, s
     if isinstance(question.plan, TrainingPlan):
         yield _sum_row("= before activations", states)
     yield from (_row(item) for item in shown if item.block not in STATES)
-    yield _sum_row("= all of it", [item for item in estimate.items if item.block != "overhead"], estimate)
+    yield _sum_row(
+        "= all of it", [item for item in estimate.items if item.block != "overhead"], estimate
+    )
 
 
 def _row(item: MemoryItem) -> tuple[str, str, str, str]:
@@ -120,7 +147,9 @@ def _remedy_lines(found: tuple[Remedy, ...]) -> Iterator[RenderableType]:
         (
             remedy.title,
             remedy.fit.value,
-            "unknown" if remedy.estimate.ceiling_bytes is None else gibibytes(remedy.estimate.ceiling_bytes),
+            "unknown"
+            if remedy.estimate.ceiling_bytes is None
+            else gibibytes(remedy.estimate.ceiling_bytes),
             remedy.options,
         )
         for remedy in found[:SHOWN_REMEDIES]
@@ -133,14 +162,17 @@ def _notes(question: Question, estimate: MemoryEstimate) -> Iterator[str]:
     if shape and isinstance(plan, TrainingPlan):
         layer = _layer_activation_bytes(question)
         yield (
-            f"Activations kept without checkpointing: about {gibibytes(layer[0])} a layer, {gibibytes(layer[0] * shape.layer_count)} "
+            f"Activations kept without checkpointing: about {gibibytes(layer[0])} a layer, "
+            f"{gibibytes(layer[0] * shape.layer_count)} "
             f"over {shape.layer_count} layers (plain PyTorch: {gibibytes(layer[1])} a layer)."
         )
     if shape and isinstance(plan, InferencePlan):
         yield f"KV cache: {_kv_bytes_per_token(question) / KILO:.0f} KB a token in {plan.kv_dtype}."
     yield from estimate.notes
     yield UNMEASURED
-    assumed = "; ".join(f"{item.name}: {item.basis}" for item in estimate.items if item.block == "overhead")
+    assumed = "; ".join(
+        f"{item.name}: {item.basis}" for item in estimate.items if item.block == "overhead"
+    )
     yield f"Assumed, not counted: {assumed}."
 
 
@@ -155,12 +187,12 @@ def _layer_activation_bytes(question: Question) -> tuple[float, float]:
         scores_are_materialized=plan.scores_are_materialized,
     )
     layers = shape.layer_count
-    return counted_bytes(kept, plan.token_count) / layers, eager_bytes(kept, plan.token_count) / layers
+    return counted_bytes(kept, plan.token_count) / layers, eager_bytes(
+        kept, plan.token_count
+    ) / layers
 
 
 def _kv_bytes_per_token(question: Question) -> float:
-    from advisor.analysis.dtype_sizes import BYTES_PER_ELEMENT  # noqa: PLC0415 - one use
-
     shape, plan = question.model.shape, question.plan
     if shape is None or isinstance(plan, TrainingPlan):
         return 0.0
@@ -186,7 +218,9 @@ def _answer(question: Question) -> dict[str, Any]:
         "job": _job(question),
         "blocks": {
             block: estimate.block_bytes(block)
-            for block in dict.fromkeys(item.block for item in estimate.items if item.block != "overhead")
+            for block in dict.fromkeys(
+                item.block for item in estimate.items if item.block != "overhead"
+            )
         },
         "items": [
             {
@@ -213,7 +247,9 @@ def _answer(question: Question) -> dict[str, Any]:
         states = [item for item in estimate.items if item.block in STATES]
         answer["before_activations_bytes"] = total([item.counted_bytes for item in states])
         answer["trainable_parameters"] = trainable_count(model, plan)
-        answer["activation_bytes_per_layer"] = _layer_activation_bytes(question)[0] if model.shape else None
+        answer["activation_bytes_per_layer"] = (
+            _layer_activation_bytes(question)[0] if model.shape else None
+        )
         answer["remedies"] = [
             {
                 "title": remedy.title,

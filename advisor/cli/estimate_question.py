@@ -67,8 +67,12 @@ class Question:
         """How far the batch can go, everything else as asked."""
         plan = self.plan
         if isinstance(plan, TrainingPlan):
-            return largest_batch(lambda batch: estimate_training(self.model, plan.with_batch(batch)), self.capacity)
-        return largest_batch(lambda batch: estimate_inference(self.model, plan.with_batch(batch)), self.capacity)
+            return largest_batch(
+                lambda batch: estimate_training(self.model, plan.with_batch(batch)), self.capacity
+            )
+        return largest_batch(
+            lambda batch: estimate_inference(self.model, plan.with_batch(batch)), self.capacity
+        )
 
 
 def question_of(arguments: argparse.Namespace) -> Question:
@@ -90,7 +94,7 @@ def question_of(arguments: argparse.Namespace) -> Question:
 def _refuse_mixture(arguments: argparse.Namespace) -> None:
     """An option of the other kind of job would be ignored without a word."""
     foreign = TRAINING_ONLY if arguments.inference else INFERENCE_ONLY
-    given = [name for name in foreign if getattr(arguments, name)]
+    given = [name for name in foreign if getattr(arguments, name) not in (None, False)]
     if given:
         kind = "generation" if arguments.inference else "training"
         remedy = "leave it out" if arguments.inference else "add --inference, or leave it out"
@@ -98,15 +102,20 @@ def _refuse_mixture(arguments: argparse.Namespace) -> None:
 
 
 def _capacity(arguments: argparse.Namespace) -> tuple[Capacity, tuple[str, ...]]:
-    device = require(arguments.device) if arguments.device else None
-    if arguments.capacity:
+    device = None if arguments.device is None else require(arguments.device)
+    if arguments.capacity is not None:
         name = device.name if device else "a device"
         return declared_capacity(capacity_bytes(arguments.capacity), name), ()
     if device is None:
-        raise WrongUsage("estimate: no device given", "name it with --device H100, or its memory with --capacity 79.1")
+        raise WrongUsage(
+            "estimate: no device given",
+            "name it with --device H100, or its memory with --capacity 79.1",
+        )
     capacity = capacity_of(device)
     if capacity is None:
-        raise WrongUsage(f"no capacity is known for {device.name}", "give it in GiB: --capacity 79.1")
+        raise WrongUsage(
+            f"no capacity is known for {device.name}", "give it in GiB: --capacity 79.1"
+        )
     return capacity, device.gaps
 
 
@@ -115,15 +124,17 @@ def _training_plan(arguments: argparse.Namespace) -> TrainingPlan:
     return TrainingPlan(
         batch_count=_batch(arguments),
         sequence_tokens=_sequence(arguments),
-        optimizer=optimizer_named(arguments.optimizer or "adamw"),
-        precision=_precision(arguments.precision or "mixed"),
-        lora_rank=None if rank is None else whole_number("--lora", rank, least=1, most=LARGEST_RANK),
+        optimizer=optimizer_named(_given(arguments.optimizer, "adamw")),
+        precision=_precision(_given(arguments.precision, "mixed")),
+        lora_rank=None
+        if rank is None
+        else whole_number("--lora", rank, least=1, most=LARGEST_RANK),
         quantizes_base=arguments.qlora,
         checkpoints_layers=arguments.checkpointing,
         scores_are_materialized=arguments.eager_attention,
         accumulates=arguments.accumulate,
         device_count=_devices(arguments),
-        sharding=_sharding(arguments.sharding or "none"),
+        sharding=_sharding(_given(arguments.sharding, "none")),
     )
 
 
@@ -133,11 +144,17 @@ def _inference_plan(arguments: argparse.Namespace) -> InferencePlan:
     return InferencePlan(
         batch_count=_batch(arguments),
         sequence_tokens=_sequence(arguments),
-        weights_dtype=dtype_named(arguments.weights or "bf16"),
-        kv_dtype=dtype_named(arguments.kv or "bf16"),
+        weights_dtype=dtype_named(_given(arguments.weights, "bf16")),
+        kv_dtype=dtype_named(_given(arguments.kv, "bf16")),
         device_count=_devices(arguments),
-        prefill_tokens=None if tokens is None else whole_number("--prefill-tokens", tokens, least=1, most=most),
+        prefill_tokens=None
+        if tokens is None
+        else whole_number("--prefill-tokens", tokens, least=1, most=most),
     )
+
+
+def _given(value: str | None, default: str) -> str:
+    return default if value is None else value
 
 
 def _batch(arguments: argparse.Namespace) -> int:

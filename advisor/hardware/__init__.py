@@ -1,1 +1,1 @@
-"""What devices can do at most: a catalogue in which every number has its source, and exact look-up."""
+"""What devices can do at most: every number with its source, and exact look-up."""

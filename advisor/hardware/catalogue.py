@@ -1,10 +1,11 @@
-"""Look a device up by the exact name that the runtime prints, or by a short name of the command line.
+"""Look a device up by the exact name that the runtime prints, or by a short one that is typed.
 
-A name is never matched by its beginning: A10, A10G and A100 are three cards. An unknown name is None, or an error
-that lists its neighbors, and never another card.
+A name is never matched by its beginning: A10, A10G and A100 are three cards. An unknown name is
+None, or an error that lists its neighbors, and never another card.
 """
 
 import functools
+import importlib
 import json
 import sys
 from collections.abc import Iterator, Mapping
@@ -28,7 +29,8 @@ NEIGHBOR_SIMILARITY_RATIO = 0.6
 def look_up(name: str) -> DeviceCeilings | None:
     """The device that a runtime calls `name` ("NVIDIA A100-SXM4-80GB"), or None.
 
-    Only full names match, letter for letter; short names of the command line do not (see `require`).
+    Only full names match, letter for letter; short names of the command line do not (see
+    `require`).
     """
     wanted = name.strip()
     for text in _entries_with(wanted):
@@ -39,9 +41,10 @@ def look_up(name: str) -> DeviceCeilings | None:
 
 
 def require(name: str) -> DeviceCeilings:
-    """The device that somebody declared: a runtime name, a short name, or numbers ("500TFLOPS,2TB/s,80GB").
+    """The device that somebody declared, by name or by numbers ("500TFLOPS,2TB/s,80GB").
 
-    A short name that fits several cards is answered where one of them is meant by most; then a gap says which was taken.
+    A short name that fits several cards is answered where one of them is meant by most; then a gap
+    says which was taken.
 
     Raises:
         WrongUsage: no such device (the error lists near names), or numbers that cannot be read.
@@ -79,17 +82,15 @@ def _texts() -> tuple[str, ...]:
 
 
 def _entries_with(word: str) -> Iterator[str]:
-    """The texts of the entries that contain a name: parsing only those keeps a look-up under a millisecond."""
+    """The texts of the entries that contain a name; parsing only those keeps a look-up fast."""
     quoted, key = json.dumps(word), f"\n{word} = "
     return (text for text in _texts() if quoted in text or key in text)
 
 
 def _parse(text: str) -> dict[str, Any]:
-    if sys.version_info >= (3, 11):
-        import tomllib  # noqa: PLC0415 - slow to import, and most commands need no device
-    else:
-        import tomli as tomllib  # noqa: PLC0415 - the same
-    parsed: dict[str, Any] = tomllib.loads(ENTRY_HEADING + text)
+    # Imported late: it is slow to load, and most commands need no device.
+    toml = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
+    parsed: dict[str, Any] = toml.loads(ENTRY_HEADING + text)
     entry: dict[str, Any] = parsed["device"][0]
     return entry
 
@@ -109,10 +110,16 @@ def _advice(short: str) -> str:
     for entry in _all_entries():
         known |= {runtime.lower(): runtime for runtime in entry["runtime_names"]}
     containing = [name for key, name in known.items() if short and short in key]
-    similar = difflib.get_close_matches(short, known, n=NEIGHBOR_COUNT, cutoff=NEIGHBOR_SIMILARITY_RATIO)
+    similar = difflib.get_close_matches(
+        short, known, n=NEIGHBOR_COUNT, cutoff=NEIGHBOR_SIMILARITY_RATIO
+    )
     near = list(dict.fromkeys((*containing, *(known[key] for key in similar))))[:NEIGHBOR_COUNT]
     numbers = "or give its numbers, like 500TFLOPS,2TB/s,80GB"
-    return f"near names: {', '.join(near)}; {numbers}" if near else f"name it as nvidia-smi does, {numbers}"
+    return (
+        f"near names: {', '.join(near)}; {numbers}"
+        if near
+        else f"name it as nvidia-smi does, {numbers}"
+    )
 
 
 def _ceilings(entry: Mapping[str, Any], matched: str, gaps: tuple[str, ...] = ()) -> DeviceCeilings:
@@ -120,7 +127,9 @@ def _ceilings(entry: Mapping[str, Any], matched: str, gaps: tuple[str, ...] = ()
         if value is None:
             return None
         if isinstance(value, Mapping):
-            return Figure(value=float(value["value"]), source=value["source"], verified=value["verified"])
+            return Figure(
+                value=float(value["value"]), source=value["source"], verified=value["verified"]
+            )
         return Figure(value=float(value), source=entry["source"], verified=entry["verified"])
 
     def figures(table: str) -> dict[str, Figure]:

@@ -48,9 +48,7 @@ _APPLICATION = {
 }
 _UNCLEAR = {
     8: "the card stopped working on a channel",
-    **dict.fromkeys(
-        (39, 40, 41, 70, 71, 72, 75, 76, 77, 85, *range(126, 136)), "a copy engine failed"
-    ),
+    **dict.fromkeys((39, 40, 41, 70, 71, 72, 75, 76, 77, 85, *range(126, 136)), "a copy engine failed"),
     60: "the video processor failed",
     **dict.fromkeys((68, 83, 84, 88, 89, 96, 97, 98), "a video decoder failed"),
     **dict.fromkeys((82, 99, 100, 101, 102, 103, 104, 105), "a JPEG decoder failed"),

@@ -5,9 +5,10 @@ allocator printed "GB" for size / 1073741824, vLLM's first V1 messages did the s
 No unit is therefore read as a power of ten.
 """
 
-import re
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
+
+from advisor.ingest.lazy_pattern import LazyPattern
 
 _EXPONENTS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 """Power of 1024 by the first letter of the unit."""
@@ -21,7 +22,7 @@ SIZE = r"(\d{1,20}(?:,\d{3}){0,6}(?:\.\d{1,6})?)[ \t]{0,2}(bytes|[Bb]ytes?|[KMGT
 SHORT_SIZE = r"(\d{1,20}(?:\.\d{1,6})?)[ \t]{0,2}([KMGTPEk](?:i?B)?|bytes|B)(?![A-Za-z0-9_])"
 """The same where the unit may be one letter, as XLA prints it."""
 
-_SIZE = re.compile(SIZE)
+_SIZE = LazyPattern(SIZE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, REASONS_BY_BIT, GpuDraft
-from advisor.ingest.plain_text import small_lines
+from advisor.ingest.plain_text import document_lines
 from advisor.model.evidence import Source
 from advisor.model.node import NodeReading
 
@@ -120,7 +120,7 @@ def read_exporter_metrics(text: bytes, path: str) -> NodeReading | None:
     if not looks_like_exporter_metrics(text):
         return None
     scrape = _Scrape()
-    for line in small_lines(text, path, "metrics"):
+    for line in document_lines(text, path, "metrics"):
         if line.startswith(("nvidia_smi_", "DCGM_FI_")):
             scrape.take(line)
     if not scrape.gpus:

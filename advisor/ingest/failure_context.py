@@ -6,11 +6,11 @@ from itertools import islice
 from advisor.ingest.failure_message import FailureText, first_integer
 from advisor.ingest.failure_reading import Incident
 from advisor.ingest.failure_xla import allocator_state
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.ingest.log_lines import LogLine, LogLines
 from advisor.ingest.traceback_phases import phase_of
 from advisor.ingest.tracebacks import (
     LINES_ABOVE,
-    LINES_NEAR,
     Traceback,
     exception_of,
     frame_of,
@@ -23,20 +23,20 @@ _TABLE_LINES = 400
 """Lines around a failure of XLA or TensorFlow in which the BFC allocator's table may stand."""
 
 _RECOVERY_LINES = 6
-_RECOVERED = re.compile(
+_RECOVERED = LazyPattern(
     r"skipping (?:this |the )?batch|attempting to recover|retrying with|reduc(?:ing|ed) (?:the )?batch size|trying (?:again )?with (?:a )?(?:smaller|lower)|"
     r"found executable batch|falling back to|Cleaning up and retry",
     re.IGNORECASE,
 )
 _AFTERWARDS_BYTES = 32_768
-_PROGRESS = re.compile(r"\bloss['\"]?[ :=]{1,4}\d|\d/\d{1,8} \[\d{1,3}:\d\d")
+_PROGRESS = LazyPattern(r"\bloss['\"]?[ :=]{1,4}\d|\d/\d{1,8} \[\d{1,3}:\d\d")
 _STEPS_AFTERWARDS = 3
 """Lines of progress behind a failure that show that the job went on; one or two may be other ranks' last ones."""
 
 _RANK_ABOVE_LINES = 4
-_TORCHRUN_RANK = re.compile(r"^\s{0,20}rank {0,12}: (\d{1,7})\b")
+_TORCHRUN_RANK = LazyPattern(r"^\s{0,20}rank {0,12}: (\d{1,7})\b")
 
-_CPP_BACKWARD = re.compile(
+_CPP_BACKWARD = LazyPattern(
     r"torch::autograd::(?:Engine|PyFunction|CppNode|generated)|\bBackward\d?::apply\b|python_engine\.cpp"
 )
 _CPP_LINES = 60
@@ -89,9 +89,7 @@ def _innermost_traceback(log: LogLines, incident: Incident) -> tuple[LogLine, Tr
     """The traceback of the first place that has one whose phase is known, else the longest."""
     best: tuple[LogLine, Traceback] = (incident.lines[0], Traceback())
     for line in incident.lines:
-        found = traceback_above(log.before(line, LINES_NEAR, 16_384), line.speaker)
-        if found.is_open:
-            found = traceback_above(log.before(line, LINES_ABOVE), line.speaker)
+        found = traceback_above(log.upward(line, LINES_ABOVE), line.speaker)
         if phase_of(found.frames) is not Phase.UNKNOWN:
             return line, found
         if len(found.frames) > len(best[1].frames):
@@ -110,15 +108,16 @@ def _table_around(log: LogLines, line: LogLine, reading: FailureText) -> dict[st
         FailureKind.TENSORFLOW_OUT_OF_MEMORY,
     ):
         return {}
-    around = [*log.before(line, _TABLE_LINES), *log.after(line, _TABLE_LINES, 65_536)]
-    return allocator_state([each.text for each in around])
+    above = [each.text for each in log.upward(line, _TABLE_LINES)]
+    below = [each.text for each in log.after(line, _TABLE_LINES, 65_536)]
+    return allocator_state([*reversed(above), *below])
 
 
 def _rank_above(log: LogLines, line: LogLine, reading: FailureText) -> int | None:
     """The rank of torchrun's block, which stands above the exit code."""
     if reading.kind is not FailureKind.HOST_OUT_OF_MEMORY:
         return None
-    for above in reversed(log.before(line, _RANK_ABOVE_LINES, 2_048)):
+    for above in log.upward(line, _RANK_ABOVE_LINES):
         rank = first_integer(_TORCHRUN_RANK, above.text)
         if rank is not None:
             return rank
@@ -133,7 +132,7 @@ def _exception_above(log: LogLines, line: LogLine) -> str:
 
 def _has_recovered(log: LogLines, incident: Incident) -> bool:
     last = incident.lines[-1]
-    near = [*log.before(last, 2, 4_096), last, *log.after(last, _RECOVERY_LINES)]
+    near = [*log.upward(last, 2), last, *log.after(last, _RECOVERY_LINES)]
     if any(_RECOVERED.search(line.text) for line in near):
         return True
     afterwards = log.raw[last.end : last.end + _AFTERWARDS_BYTES].decode("utf-8", "replace")

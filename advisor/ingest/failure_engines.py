@@ -5,51 +5,50 @@ needs against those that are left (V1, first "GB", then "GiB", both 1024-based);
 its share of the card.
 """
 
-import re
-
 from advisor.ingest.byte_sizes import SIZE, byte_size
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
 _NUMBER = r"(\d{1,3}(?:,\d{3}){1,5}|\d{1,12})"
 
-_NO_BLOCKS = re.compile(r"No available memory for the cache blocks")
-_TOO_LONG = re.compile(
+_NO_BLOCKS = LazyPattern(r"No available memory for the cache blocks")
+_TOO_LONG = LazyPattern(
     rf"max seq len \({_NUMBER}\)\s{{0,8}}is larger than the maximum number of tokens that can be stored in KV cache \({_NUMBER}\)"
 )
-_ONE_REQUEST = re.compile(
+_ONE_REQUEST = LazyPattern(
     rf"at least one request with the models?'?s?'?s? max seq len \({_NUMBER}\)"
 )
-_NEEDED = re.compile(rf"{SIZE}\s{{1,4}}KV\s{{1,4}}cache is needed")
-_AVAILABLE = re.compile(rf"available KV\s{{1,4}}cache memory\s{{1,4}}\({SIZE}\)")
-_ESTIMATED = re.compile(rf"estimated maximum model length is\s{{1,4}}{_NUMBER}")
-_STARTUP = re.compile(
+_NEEDED = LazyPattern(rf"{SIZE}\s{{1,4}}KV\s{{1,4}}cache is needed")
+_AVAILABLE = LazyPattern(rf"available KV\s{{1,4}}cache memory\s{{1,4}}\({SIZE}\)")
+_ESTIMATED = LazyPattern(rf"estimated maximum model length is\s{{1,4}}{_NUMBER}")
+_STARTUP = LazyPattern(
     r"Free memory on device(?: (?:cuda|xpu|hip|npu):(?P<device>\d{1,4}))? \((?P<free>\d{1,6}(?:\.\d{1,4})?)/(?P<total>\d{1,6}(?:\.\d{1,4})?) (?P<unit>[GM]i?B)\)"
 )
-_DESIRED = re.compile(rf"desired GPU memory utilization \((\d(?:\.\d{{1,6}})?), {SIZE}\)")
-_PROFILING = re.compile(
+_DESIRED = LazyPattern(rf"desired GPU memory utilization \((\d(?:\.\d{{1,6}})?), {SIZE}\)")
+_PROFILING = LazyPattern(
     rf"Error in memory profiling\. Initial free memory {SIZE}, current free memory {SIZE}"
 )
 
-_SGLANG = re.compile(
+_SGLANG = LazyPattern(
     r"Not enough memory[.;,] Please try (?:to increase|increasing) --mem-fraction-static"
 )
-_SGLANG_VALUE = re.compile(r"mem_fraction_static=(\d(?:\.\d{1,6})?)")
-_SGLANG_PREFILL = re.compile(r"(Prefill|Decode) out of memory\. Try to lower your batch size")
-_SGLANG_WANTED = re.compile(r"Try to allocate (\d{1,12}) tokens")
-_SGLANG_LEFT = re.compile(r"Ava(?:il|li)able (?:full )?tokens: (\d{1,12})")
-_SGLANG_UNBALANCED = re.compile(
+_SGLANG_VALUE = LazyPattern(r"mem_fraction_static=(\d(?:\.\d{1,6})?)")
+_SGLANG_PREFILL = LazyPattern(r"(Prefill|Decode) out of memory\. Try to lower your batch size")
+_SGLANG_WANTED = LazyPattern(r"Try to allocate (\d{1,12}) tokens")
+_SGLANG_LEFT = LazyPattern(r"Ava(?:il|li)able (?:full )?tokens: (\d{1,12})")
+_SGLANG_UNBALANCED = LazyPattern(
     r"The memory capacity is unbalanced\. Some GPUs may be occupied by other processes"
 )
 
-_TENSORRT = re.compile(
+_TENSORRT = LazyPattern(
     r"Impossible to fit any sequence in kvCache|Executor creation failed due to insufficient GPU memory|"
     r"maxTokensInPagedKvCache[^\n]{0,80}(?:must be|should be)[^\n]{0,60}"
 )
-_TGI = re.compile(
+_TGI = LazyPattern(
     r"Not enough memory to handle (\d{1,9}) (prefill|total|max_batch_total)[ _]tokens|Not enough memory to handle `?max_batch_total_tokens"
 )
-_LLAMA_CACHE = re.compile(r"failed to allocate buffer for kv cache")
+_LLAMA_CACHE = LazyPattern(r"failed to allocate buffer for kv cache")
 
 
 def recognize(text: str) -> FailureText | None:
@@ -204,7 +203,7 @@ def _tensorrt(text: str) -> FailureText | None:
         return _refused("TensorRT-LLM", "TensorRT-LLM", match.end(), match[0][:160])
     match = _TGI.search(text)
     if match is not None:
-        tokens = first_integer(re.compile(r"handle (\d{1,9})"), match[0])
+        tokens = first_integer(LazyPattern(r"handle (\d{1,9})"), match[0])
         return FailureText(
             kind=FailureKind.KV_CACHE_REFUSED,
             backend="TGI",

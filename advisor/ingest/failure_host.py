@@ -8,58 +8,60 @@ import re
 
 from advisor.ingest.byte_sizes import SIZE, byte_size
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind, ProcessMemory
 
-_NUMPY = re.compile(
+_NUMPY = LazyPattern(
     rf"Unable to allocate (?:array with shape[^\n]{{0,160}}?|{SIZE} for an array with shape (\([\d, L]{{0,160}}\))(?: and data type (\S{{1,24}}))?)"
 )
-_CPU_ALLOCATOR = re.compile(
+_CPU_ALLOCATOR = LazyPattern(
     r"(?:DefaultCPUAllocator: (?:can't allocate memory|not enough memory)|Buy new RAM|\$ Torch: not enough memory)[^\n]{0,12}?"
 )
-_CPU_REQUEST = re.compile(r"you tried to allocate (\d{1,20}) ?(bytes|GB|MB|GiB|MiB)")
-_MEMORY_ERROR = re.compile(r"(?:^|[\s.])(?:_Array)?MemoryError\b(?!\()(?::|\s*$)", re.MULTILINE)
-_CANNOT = re.compile(
+_CPU_ERROR = LazyPattern(r"Error code 12 \(Cannot allocate memory\)")
+_CPU_REQUEST = LazyPattern(r"you tried to allocate (\d{1,20}) ?(bytes|GB|MB|GiB|MiB)")
+_MEMORY_ERROR = LazyPattern(r"(?:^|[\s.])(?:_Array)?MemoryError\b(?!\()(?::|\s*$)", re.MULTILINE)
+_CANNOT = LazyPattern(
     r"\[Errno 12\] Cannot allocate memory|[Cc]annot allocate memory(?: \(12\))?|(?:error|Error) ?(?:code )?12\b[^\n]{0,40}[Cc]annot allocate|ENOMEM\b|"
     r"\[WinError 1455\]|paging file is too small for this operation"
 )
-_BAD_ALLOC = re.compile(r"std::bad_alloc\b")
+_BAD_ALLOC = LazyPattern(r"std::bad_alloc\b")
 
-_KERNEL_KILL = re.compile(
+_KERNEL_KILL = LazyPattern(
     r"(?P<cgroup>[Mm]emory cgroup )?[Oo]ut of memory:? (?:\(oom_kill_allocating_task\): )?Kill(?:ed)? process (?P<pid>\d{1,9}) \((?P<name>[^)\n]{1,40})\)"
 )
-_KERNEL_KILLED = re.compile(
+_KERNEL_KILLED = LazyPattern(
     r"Killed process (?P<pid>\d{1,9})(?:, UID \d{1,9},)? \((?P<name>[^)\n]{1,40})\)"
 )
-_RSS = re.compile(r"(?:anon|file|shmem)-rss:(\d{1,15})kB")
-_CGROUP_LIMIT = re.compile(r"memory: usage (\d{1,15})kB, limit (\d{1,15})kB")
-_INVOKED = re.compile(
+_RSS = LazyPattern(r"(?:anon|file|shmem)-rss:(\d{1,15})kB")
+_CGROUP_LIMIT = LazyPattern(r"memory: usage (\d{1,15})kB, limit (\d{1,15})kB")
+_INVOKED = LazyPattern(
     r"\binvoked oom-killer\b|oom-kill:constraint=CONSTRAINT_(?:MEMCG|NONE)|\boom_reaper: reaped process"
 )
-_SLURM = re.compile(
+_SLURM = LazyPattern(
     r"Detected (\d{1,7}) oom[-_]kill event\(?s?\)? in|Exceeded (?:job|step) memory limit|slurmstepd[^\n]{0,80}oom-kill"
 )
-_SRUN = re.compile(r"srun: error: [\w.\-]{1,80}: tasks? (\d{1,7})[^\n:]{0,80}: Out Of Memory")
-_KUBERNETES = re.compile(
+_SRUN = LazyPattern(r"srun: error: [\w.\-]{1,80}: tasks? (\d{1,7})[^\n:]{0,80}: Out Of Memory")
+_KUBERNETES = LazyPattern(
     r"\bOOMKilled\b(?!\W{1,3}(?:false|False))|exited? with (?:code|status):? 137\b[^\n]{0,40}OOM"
 )
-_RAY = re.compile(
+_RAY = LazyPattern(
     r"running low on memory|Workers \(tasks / actors\) killed due to memory pressure|exit_type = NODE_OUT_OF_MEMORY"
 )
-_RAY_USED = re.compile(rf"running was {SIZE} / {SIZE}")
-_WORKER = re.compile(
+_RAY_USED = LazyPattern(rf"running was {SIZE} / {SIZE}")
+_WORKER = LazyPattern(
     r"DataLoader worker \(pid(?:\(s\))? ([\d, ]{1,120})\) (?:is killed by signal: Killed|exited unexpectedly)"
 )
-_OLLAMA = re.compile(rf"requires more system memory \({SIZE}\) than is available \({SIZE}\)")
+_OLLAMA = LazyPattern(rf"requires more system memory \({SIZE}\) than is available \({SIZE}\)")
 
-_SIGKILL = re.compile(
+_SIGKILL = LazyPattern(
     r"Signal 9 \(SIGKILL\)|Signals\.SIGKILL|exit_?code {0,4}: ?-9\b|exit ?(?:code|status):? (?:137|-9)\b|with (?:exit )?code:? (?:137|-9)\b|"
     r"non-zero exit status (?:137|-9)\b|\bExit Code:? 137\b|exitcode[=:] ?(?:137|-9)\b|return(?: ?code)?[ =:]{1,3}(?:137|-9)\b|signal: 9, SIGKILL|\bSIGKILL\b",
     re.IGNORECASE,
 )
-_BARE = re.compile(
+_BARE = LazyPattern(
     r"^\s{0,8}(?:[\w./\-]{1,160}: line \d{1,7}:\s{1,4}\d{1,9} |(?:zsh|bash|sh): |\[\d{1,4}\][+\- ]{1,6}(?:\d{1,9} )?)?[Kk]illed(?:\s{2,40}\S[^\n]{0,300}| {1,2}python[^\n]{0,300})?\s{0,8}$"
 )
-_TORCHRUN_RANK = re.compile(r"\brank {0,9}: (\d{1,7}) \(local_rank")
+_TORCHRUN_RANK = LazyPattern(r"\brank {0,9}: (\d{1,7}) \(local_rank")
 
 
 def recognize(text: str) -> FailureText | None:
@@ -170,7 +172,9 @@ def _refused(text: str) -> FailureText | None:
     allocator = _CPU_ALLOCATOR.search(text)
     if allocator is not None:
         figures.clause("requested_bytes", _CPU_REQUEST)
-        return _host("DefaultCPUAllocator", allocator.end(), "PyTorch's CPU allocator", figures)
+        code = _CPU_ERROR.search(text, allocator.end())
+        end = max(allocator.end(), code.end() if code else 0)
+        return _host("DefaultCPUAllocator", end, "PyTorch's CPU allocator", figures)
     model = _OLLAMA.search(text)
     if model is not None:
         for name, group in (("requested_bytes", 1), ("free_bytes", 3)):

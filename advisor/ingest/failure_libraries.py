@@ -9,44 +9,45 @@ import re
 
 from advisor.ingest.byte_sizes import SIZE
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
 _LIBRARIES = {
     "CUBLAS": "cuBLAS", "CUDNN": "cuDNN", "CUSPARSE": "cuSPARSE", "CUSOLVER": "cuSOLVER", "CUFFT": "cuFFT", "CURAND": "cuRAND",
     "HIPBLAS": "hipBLAS", "ROCBLAS": "rocBLAS", "HIPSPARSE": "hipSPARSE", "HIPFFT": "hipFFT", "CUTENSOR": "cuTENSOR",
 }  # fmt: skip
-_STATUS = re.compile(
+_STATUS = LazyPattern(
     r"\b(CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND|HIPBLAS|ROCBLAS|HIPSPARSE|HIPFFT|CUTENSOR)_(?:STATUS_)?"
     r"(ALLOC_FAILED|ALLOCATION_FAILED|NOT_INITIALIZED|INSUFFICIENT_RESOURCES|INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED|"
     r"INTERNAL_ERROR_HOST_ALLOCATION_FAILED|MEMORY_ERROR)\b",
     re.IGNORECASE,
 )
-_ROCBLAS = re.compile(r"rocblas_status_memory_error|hipblasCreate[^\n]{0,60}alloc", re.IGNORECASE)
-_MIOPEN = re.compile(
+_ROCBLAS = LazyPattern(r"rocblas_status_memory_error|hipblasCreate[^\n]{0,60}alloc", re.IGNORECASE)
+_MIOPEN = LazyPattern(
     r"miopenStatusAllocFailed|MIOpen[^\n]{0,160}(?:failed to allocate|out of memory|Memory not enough|not enough memory)",
     re.IGNORECASE,
 )
-_NO_ALGORITHM = re.compile(
+_NO_ALGORITHM = LazyPattern(
     r"Unable to find a valid cuDNN algorithm to run convolution|FIND was unable to find an engine to execute this computation"
 )
-_CALLING = re.compile(r"when calling `([^`\n]{1,160})")
+_CALLING = LazyPattern(r"when calling `([^`\n]{1,160})")
 
-_CALLOC = re.compile(
+_CALLOC = LazyPattern(
     r"Failed to (?:CUDA|HIP) (?:host )?(?:calloc|malloc)(?: async)? (\d{1,20}) bytes", re.IGNORECASE
 )
-_CALLOC_WORDS = re.compile(
+_CALLOC_WORDS = LazyPattern(
     r"\b[nr]ccl[^\n]{0,40}failed to (?:cuda |hip )?c?alloc|Failed to (?:CUDA|HIP) (?:calloc|malloc)",
     re.IGNORECASE,
 )
-_NCCL_FAILURE = re.compile(
+_NCCL_FAILURE = LazyPattern(
     r"(?:Cuda|HIP) failure (?:2 )?'?out of memory'?|NCCL[^\n]{0,200}(?:[Cc]uda|HIP) (?:failure|error)[^\n]{0,12}out of memory",
     re.IGNORECASE,
 )
-_NCCL_PLACE = re.compile(
+_NCCL_PLACE = LazyPattern(
     r"(?P<host>[\w.\-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\d{1,4})\]"
 )
-_RANK = re.compile(r"\brank[ :=]{1,2}(\d{1,6})\b", re.IGNORECASE)
-_FREE_DEVICE_MEMORY = re.compile(rf"free device mem(?:ory)?: {SIZE}")
+_RANK = LazyPattern(r"\brank[ :=]{1,2}(\d{1,6})\b", re.IGNORECASE)
+_FREE_DEVICE_MEMORY = LazyPattern(rf"free device mem(?:ory)?: {SIZE}")
 
 
 def recognize_library(text: str) -> FailureText | None:

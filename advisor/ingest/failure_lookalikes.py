@@ -1,8 +1,7 @@
 """Errors that are taken for a lack of memory, or stand beside one, and are something else."""
 
-import re
-
 from advisor.ingest.failure_message import FailureText, Recognizer, first_integer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
 _KINDS = (
@@ -22,12 +21,14 @@ _KINDS = (
     ("collective timeout", r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL|NCCL operation \w{1,40} timed out|Timed out waiting \d{1,9}ms for (?:recv|send)|TCPStore[^\n]{0,60}[Tt]imeout"),
     ("engine timeout", r"RPC call to \w{1,40} timed out"),
 )  # fmt: skip
-_ANY = re.compile("|".join(f"(?P<k{index}>{pattern})" for index, (_, pattern) in enumerate(_KINDS)))
+_ANY = LazyPattern(
+    "|".join(f"(?P<k{index}>{pattern})" for index, (_, pattern) in enumerate(_KINDS))
+)
 
-_TRITON = re.compile(
+_TRITON = LazyPattern(
     r"out of resource: ?(shared memory|registers|threads|tensor memory)[,.] ?(?:Required: ?(\d{1,12}))?(?:, ?Hardware limit: ?(\d{1,12}))?"
 )
-_RANK = re.compile(r"\[Rank (\d{1,6})\]")
+_RANK = LazyPattern(r"\[Rank (\d{1,6})\]")
 
 
 def recognize(text: str) -> FailureText | None:

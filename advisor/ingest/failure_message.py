@@ -1,10 +1,10 @@
 """What one message says by itself, before the log around it is looked at, and the collector that recognizers fill."""
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from advisor.ingest.byte_sizes import ByteSize, byte_size
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind, ProcessMemory
 
 
@@ -66,7 +66,7 @@ class Figures:
         self.end = 0
         self.gaps: list[str] = []
 
-    def clause(self, name: str, pattern: re.Pattern[str]) -> bool:
+    def clause(self, name: str, pattern: LazyPattern) -> bool:
         """Read one clause into a field of Failure; False where the message has no such clause."""
         match = pattern.search(self.text)
         if match is None:
@@ -90,7 +90,7 @@ class Figures:
         self.resolution_bytes = self.resolution_bytes or 0
 
 
-def first_integer(pattern: re.Pattern[str], text: str) -> int | None:
+def first_integer(pattern: LazyPattern, text: str) -> int | None:
     """The first group of the first match as an integer (thousands separators allowed); None without one."""
     match = pattern.search(text)
     return int(match[1].replace(",", "")) if match else None

@@ -4,23 +4,22 @@ aten/src/ATen/mps/MPSAllocator.mm: torch 1.12 printed "currently allocated", 1.1
 left out where it is zero.
 """
 
-import re
-
 from advisor.ingest.byte_sizes import SIZE
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
-_TRIGGER = re.compile(r"MPS backend out of memory|MPS(?: device)? (?:ran )?out of memory")
-_REFUSED_BUFFER = re.compile(rf"Invalid buffer size: {SIZE}")
+_TRIGGER = LazyPattern(r"MPS backend out of memory|MPS(?: device)? (?:ran )?out of memory")
+_REFUSED_BUFFER = LazyPattern(rf"Invalid buffer size: {SIZE}")
 
 _CLAUSES = (
-    ("allocated_bytes", re.compile(rf"(?:MPS|currently) allocated: {SIZE}")),
-    ("other_allocations_bytes", re.compile(rf"other allocations: {SIZE}")),
-    ("allowed_bytes", re.compile(rf"max allowed: {SIZE}")),
-    ("requested_bytes", re.compile(rf"Tried to allocate {SIZE}")),
+    ("allocated_bytes", LazyPattern(rf"(?:MPS|currently) allocated: {SIZE}")),
+    ("other_allocations_bytes", LazyPattern(rf"other allocations: {SIZE}")),
+    ("allowed_bytes", LazyPattern(rf"max allowed: {SIZE}")),
+    ("requested_bytes", LazyPattern(rf"Tried to allocate {SIZE}")),
 )
-_POOL = re.compile(r"on (private|shared) pool")
-_OLD_UNIT = re.compile(r"\d [KMG]B\b")
+_POOL = LazyPattern(r"on (private|shared) pool")
+_OLD_UNIT = LazyPattern(r"\d [KMG]B\b")
 
 
 def recognize(text: str) -> FailureText | None:

@@ -14,43 +14,47 @@ import re
 
 from advisor.ingest.byte_sizes import SIZE, byte_size
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind, ProcessMemory
 
-_TRIGGER = re.compile(
+_TRIGGER = LazyPattern(
     r"\b(CUDA|HIP|XPU|NPU|MTIA|MLU|GCU|MUSA|SUPA|MACA|PPU|TXDA|GPU)[- ]?(?i:out[- ]of[- ]memory|OOM\b)"
 )
-_CLASS = re.compile(r"\btorch\.(?:(?P<module>cuda|xpu|npu|hpu)\.|_C\.)?OutOfMemoryError\b")
-_AT_EXABYTES = re.compile(r"Tried to allocate more than 1 ?EB memory")
+_CLASS = LazyPattern(r"\btorch\.(?:(?P<module>cuda|xpu|npu|hpu)\.|_C\.)?OutOfMemoryError\b")
+_AT_EXABYTES = LazyPattern(r"Tried to allocate more than 1 ?EB memory")
 
-_REQUESTED = re.compile(rf"[Tt]r(?:ied|ying) to allocate {SIZE}")
-_REQUEST_IN_WORDS = re.compile(
+_REQUESTED = LazyPattern(rf"[Tt]r(?:ied|ying) to allocate {SIZE}")
+_REQUEST_IN_WORDS = LazyPattern(
     rf"(?:request(?:ed)?|allocat(?:e|ing|ion of))[ :]{{1,3}}(?:of )?{SIZE}"
 )
-_TOTAL_OLD = re.compile(rf"{SIZE} total capacity")
-_ALLOCATED_OLD = re.compile(rf"{SIZE} already allocated")
-_FREE_OLD = re.compile(rf"{SIZE} free\b")
-_CACHED_OLD = re.compile(rf"{SIZE} cached\b")
-_RESERVED_OLD = re.compile(rf"{SIZE} reserved in total")
-_ACTIVE_OLD = re.compile(rf"{SIZE} current active")
-_ALLOWED = re.compile(rf"{SIZE} allowed\b")
-_TOTAL = re.compile(rf"has a total capaci?ty of {SIZE}")
-_FREE = re.compile(rf"of which {SIZE} is\b")
-_PROCESS = re.compile(rf"Process (\d{{1,10}}) has {SIZE} memory in use")
-_OWN = re.compile(rf"[Tt]his process has {SIZE} memory in use")
-_ALLOCATED = re.compile(rf"Of the allocated memory {SIZE} is allocated")
-_PRIVATE = re.compile(rf"with {SIZE} allocated in private pools")
-_UNALLOCATED = re.compile(rf"{SIZE} is reserved by PyTorch but unallocated")
-_DEVICE = re.compile(r"\b(?:GPU|NPU|XPU|MLU|GCU|HPU|device)[ :]{1,2}(\d{1,4})\b")
+_TOTAL_OLD = LazyPattern(rf"{SIZE} total capacity")
+_ALLOCATED_OLD = LazyPattern(rf"{SIZE} already allocated")
+_FREE_OLD = LazyPattern(rf"{SIZE} free\b")
+_CACHED_OLD = LazyPattern(rf"{SIZE} cached\b")
+_RESERVED_OLD = LazyPattern(rf"{SIZE} reserved in total")
+_ACTIVE_OLD = LazyPattern(rf"{SIZE} current active")
+_ALLOWED = LazyPattern(rf"{SIZE} allowed\b")
+_TOTAL = LazyPattern(rf"has a total capaci?ty of {SIZE}")
+_FREE = LazyPattern(rf"of which {SIZE} is\b")
+_PROCESS = LazyPattern(rf"Process (\d{{1,10}}) has {SIZE} memory in use")
+_OWN = LazyPattern(rf"[Tt]his process has {SIZE} memory in use")
+_ALLOCATED = LazyPattern(rf"Of the allocated memory {SIZE} is allocated")
+_PRIVATE = LazyPattern(rf"with {SIZE} allocated in private pools")
+_UNALLOCATED = LazyPattern(rf"{SIZE} is reserved by PyTorch but unallocated")
+_DEVICE = LazyPattern(r"\b(?:GPU|NPU|XPU|MLU|GCU|HPU|device)[ :]{1,2}(\d{1,4})\b")
 
-_LIST = re.compile(
+_LIST = LazyPattern(
     r"\((?:GPU|NPU|XPU|MLU|GCU|HPU|device)[ :]{1,2}\d{1,4}\b|total capacity;|already allocated;"
 )
+
+_HINT_LENGTH = 200
+"""Characters behind the old list in which its hint stands."""
 
 _WORDS_REACH = 300
 """Characters behind the words "out of memory" in which a size may belong to them, where no known wording follows."""
 
-_HINT = re.compile(r"If reserved (?:but unallocated )?memory is")
-_LISTED_PROCESS = re.compile(r"\b(\d{2,8})[ :]{1,3}(\d{1,7}) ?(MiB)\b")
+_HINT = LazyPattern(r"If reserved (?:but unallocated )?memory is")
+_LISTED_PROCESS = LazyPattern(r"\b(\d{2,8})[ :]{1,3}(\d{1,7}) ?(MiB)\b")
 
 _MOST_PROCESSES = 64
 """Processes that are taken from one message."""
@@ -123,10 +127,13 @@ def recognize(text: str) -> FailureText | None:
 
 
 def _of_list(text: str) -> str:
-    """The text up to the parenthesis that closes the old wording's list, and what follows it: the hint alone."""
+    """The text up to the parenthesis that closes the old wording's list, and the hint behind it."""
     opened = _LIST.search(text)
     closed = text.find(")", opened.end()) if opened else -1
-    return text if closed < 0 else text[: closed + 200]
+    if closed < 0:
+        return text
+    hint = _HINT.search(text, closed, closed + 40)
+    return text[: closed + _HINT_LENGTH] if hint else text[: closed + 1]
 
 
 def _backend(trigger: re.Match[str] | None, named: re.Match[str] | None) -> str:

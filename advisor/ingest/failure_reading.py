@@ -15,6 +15,7 @@ from advisor.ingest.failure_runtime import RUNTIME, SPEAKERS
 from advisor.ingest.failure_shared_memory import SHARED_MEMORY
 from advisor.ingest.failure_words import REPORT_LINES, WORDS, WORDS_OF_A_LOG
 from advisor.ingest.failure_xla import XLA
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.ingest.log_lines import LogLine, LogLines
 from advisor.ingest.tracebacks import exception_of, frame_of
 
@@ -26,10 +27,10 @@ RECOGNIZERS = (
 MOST_FAILURES = 256
 """Different failures that are reported of one log; more are counted in a gap."""
 
-MOST_LINES_TRIED = 6_000
+MOST_LINES_TRIED = 3_000
 """Lines with one of the needles that are tried, over all needles; a log has tens, a hostile text millions."""
 
-_MOST_LINES_A_NEEDLE = 2_000
+_MOST_LINES_A_NEEDLE = 1_200
 """The same for one needle, half of them from each end of the log."""
 
 _EVERYWHERE = frozenset(
@@ -47,7 +48,7 @@ _CHARACTERS_BEHIND = 3_000
 _CONTINUATION_LINES = 12
 """Lines over which a message may run."""
 
-_MESSAGES_A_LINE = 4
+_MESSAGES_A_LINE = 2
 """Messages that are read from one line."""
 
 _COPIES_KEPT = 3
@@ -59,13 +60,12 @@ _INCIDENTS_COMPARED = 96
 MESSAGE_LENGTH = 2_000
 """Characters of a message that are kept."""
 
-_SOURCE_CODE = re.compile(
+_SOURCE_CODE = LazyPattern(
     r"\s{0,40}(?:except|raise|import|if|elif|def|class|return|assert|print|while|for|#|//|/\*|\* |logg?(?:er|ing)?\.)(?=[\s(:'\"#/.]|$)"
     r"|.{0,200}(?:in str\(|in repr\(|isinstance\(|\.lower\(\)|re\.compile\(|assertRaises)",
     re.IGNORECASE,
 )
-_SPACES = re.compile(r"\s+")
-_ENDS_MESSAGE = re.compile(
+_ENDS_MESSAGE = LazyPattern(
     r"\s{0,40}(?:Traceback \(|File \"|During handling|The above exception|Exception raised from|\[rank\d)"
 )
 
@@ -119,11 +119,15 @@ def _readings(
         gaps.append(
             f"more than {_MOST_LINES_A_NEEDLE} lines could be failures; those between the first and the last were not read"
         )
+    read: dict[str, list[tuple[FailureText, str]]] = {}
     for position, indexes in sorted(_by_line(log, wanted).items()):
         line = log.line_at(position)
-        for reading, message in _messages(
-            log, line, [recognizers[index] for index in sorted(indexes)]
-        ):
+        said = read.get(line.text)
+        if said is None:
+            said = list(_messages(log, line, [recognizers[index] for index in sorted(indexes)]))
+            if all(reading.end <= len(line.text) for reading, _ in said):
+                read[line.text] = said
+        for reading, message in said:
             yield line, reading, message
 
 
@@ -149,12 +153,12 @@ def _messages(
         if recognizer is None or reading is None:
             return
         behind = _continuation(log, line) if behind is None else behind
-        _, fuller, longer = _first_reading(text, behind, (recognizer,))
-        if fuller is not None:
-            reading, said = fuller, longer
+        if behind:
+            _, fuller, longer = _first_reading(text, behind, (recognizer,))
+            reading, said = (fuller, longer) if fuller is not None else (reading, said)
         if reading.figures or not _SOURCE_CODE.match(text):
             shown = said[: max(reading.end, min(len(text), MESSAGE_LENGTH))]
-            yield reading, _SPACES.sub(" ", shown).strip(" `>|")[:MESSAGE_LENGTH]
+            yield reading, " ".join(shown.split()).strip(" `>|")[:MESSAGE_LENGTH]
         if reading.end >= len(text) or reading.end <= 0:
             return
         text = text[reading.end :]
@@ -266,6 +270,7 @@ _VAGUE = frozenset(
         "torch 1.x cut",
         "NCCL failure",
         "OOM killer",
+        "cgroup limit",
         "DataLoader worker exited",
     }
 )
@@ -344,5 +349,5 @@ def _take(
     incident.pid = pid if incident.pid is None else incident.pid
 
 
-def _knowledge(reading: FailureText) -> tuple[int, int, bool]:
-    return len(reading.figures), len(reading.processes), reading.generation not in _VAGUE
+def _knowledge(reading: FailureText) -> tuple[bool, int, int]:
+    return reading.generation not in _VAGUE, len(reading.figures), len(reading.processes)

@@ -8,51 +8,52 @@ import re
 
 from advisor.ingest.byte_sizes import SIZE, byte_size
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
-_MALLOC_ASYNC = re.compile(
+_MALLOC_ASYNC = LazyPattern(
     r"Allocation on device ?\d{0,4} would exceed allowed memory|OutOfMemoryError: Allocation on device"
 )
 _MALLOC_ASYNC_CLAUSES = (
-    ("allocated_bytes", re.compile(rf"Currently allocated\s{{0,8}}: {SIZE}")),
-    ("requested_bytes", re.compile(rf"Requested\s{{0,16}}: {SIZE}")),
-    ("total_bytes", re.compile(rf"Device limit\s{{0,16}}: {SIZE}")),
-    ("free_bytes", re.compile(rf"Free \(according to CUDA\): {SIZE}")),
+    ("allocated_bytes", LazyPattern(rf"Currently allocated\s{{0,8}}: {SIZE}")),
+    ("requested_bytes", LazyPattern(rf"Requested\s{{0,16}}: {SIZE}")),
+    ("total_bytes", LazyPattern(rf"Device limit\s{{0,16}}: {SIZE}")),
+    ("free_bytes", LazyPattern(rf"Free \(according to CUDA\): {SIZE}")),
     (
         "allowed_bytes",
-        re.compile(rf"PyTorch limit \(set by user-supplied memory fraction\)\s{{0,32}}: {SIZE}"),
+        LazyPattern(rf"PyTorch limit \(set by user-supplied memory fraction\)\s{{0,32}}: {SIZE}"),
     ),
 )
 
-_CUMEM = re.compile(
+_CUMEM = LazyPattern(
     r"(?:out of memory|error)[^\n]{0,80}?cumem_allocator\.cpp:\d{1,6}|cumem_allocator[^\n]{0,120}?out of memory",
     re.IGNORECASE,
 )
-_LLAMA_CPP = re.compile(
+_LLAMA_CPP = LazyPattern(
     rf"allocating {SIZE} on device (\d{{1,4}}): (?:cuda|hip|musa)Malloc failed|failed to allocate (?:CUDA|ROCm|Vulkan|SYCL)\d{{0,2}} buffer of size (\d{{1,20}})"
 )
-_CUPY = re.compile(
+_CUPY = LazyPattern(
     r"(?:OutOfMemoryError: )?Out of memory allocating ([\d,]{1,26}) bytes \(allocated so far: ([\d,]{1,26}) bytes(?:, limit set to: ([\d,]{1,26}) bytes)?"
 )
-_PADDLE = re.compile(
+_PADDLE = LazyPattern(
     rf"Cannot allocate {SIZE} memory on GPU (\d{{1,4}}), {SIZE} memory has been allocated and available memory is only {SIZE}"
 )
-_GAUDI = re.compile(r"PT_DEVMEM Allocation failed for size::(\d{1,20})")
-_OLD_TORCH = re.compile(r"cuda runtime error \(2\) ?: ?out of memory", re.IGNORECASE)
-_RUNTIME = re.compile(
+_GAUDI = LazyPattern(r"PT_DEVMEM Allocation failed for size::(\d{1,20})")
+_OLD_TORCH = LazyPattern(r"cuda runtime error \(2\) ?: ?out of memory", re.IGNORECASE)
+_RUNTIME = LazyPattern(
     r"CUDA(?: runtime| driver)? [Ee]rror ?(?:\(\d{1,3}\))?:? (?:2: )?[\"']?out of memory|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|"
     r"HIP error: out of memory|hipErrorOutOfMemory|hipErrorMemoryAllocation|cudaMalloc\w{0,12} failed:? out of memory|"
     r"CUDA error(?: code)? ?2\b|cuMem(?:Create|Alloc|Map)\w{0,12}[^\n]{0,60}out of memory",
 )
-_LEVEL_ZERO = re.compile(
+_LEVEL_ZERO = LazyPattern(
     r"(?:UR|ZE)_RESULT_ERROR_OUT_OF_(?:DEVICE|HOST)_MEMORY|PI_ERROR_OUT_OF_(?:RESOURCES|HOST_MEMORY)|UR_RESULT_ERROR_OUT_OF_RESOURCES"
 )
-_HSA = re.compile(
+_HSA = LazyPattern(
     r"HSA_STATUS_ERROR_OUT_OF_RESOURCES(?:[^\n]{0,120}?Available Free mem ?: (\d{1,10}) (MB))?",
     re.DOTALL,
 )
-_DEVICE = re.compile(r"\b(?:GPU|device(?: ordinal)?)[ :=]{1,2}(\d{1,4})\b")
-_FREE_DEVICE_MEMORY = re.compile(rf"free device mem(?:ory)?: {SIZE}")
+_DEVICE = LazyPattern(r"\b(?:GPU|device(?: ordinal)?)[ :=]{1,2}(\d{1,4})\b")
+_FREE_DEVICE_MEMORY = LazyPattern(rf"free device mem(?:ory)?: {SIZE}")
 
 
 def recognize_speaker(text: str) -> FailureText | None:
@@ -75,7 +76,7 @@ def _malloc_async(text: str) -> FailureText | None:
         kind=FailureKind.DEVICE_OUT_OF_MEMORY,
         backend="CUDA",
         generation="torch cudaMallocAsync",
-        device_index=first_integer(re.compile(r"Allocation on device (\d{1,4})"), text),
+        device_index=first_integer(LazyPattern(r"Allocation on device (\d{1,4})"), text),
         figures=figures.found,
         resolution_bytes=figures.resolution_bytes,
         end=max(trigger.end(), figures.end),
@@ -154,7 +155,7 @@ def _gaudi(text: str) -> FailureText | None:
         generation="Gaudi",
         figures={"requested_bytes": int(match[1])},
         resolution_bytes=0,
-        hint_rank=first_integer(re.compile(r"\[Rank:(\d{1,6})\]"), text),
+        hint_rank=first_integer(LazyPattern(r"\[Rank:(\d{1,6})\]"), text),
         end=match.end(),
     )
 

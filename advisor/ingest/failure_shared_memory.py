@@ -7,23 +7,23 @@ sent between processes), and a full disk, whose "No space left on device (28)" i
 import re
 
 from advisor.ingest.failure_message import FailureText, Recognizer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
-_BUS = re.compile(
+_BUS = LazyPattern(
     r"killed by signal: Bus error|^\s{0,8}Bus error(?: \(core dumped\))?|[Uu]nexpected bus error encountered in worker|"
     r"insufficient shared memory \(shm\)|workers are out of shared memory|: line \d{1,7}:\s{1,4}\d{1,9} Bus error|\bSIGBUS\b",
     re.MULTILINE,
 )
-_SEGMENT = re.compile(
+_SEGMENT = LazyPattern(
     r"unable to (?:open|mmap|write to|resize|allocate|truncate)[^\n]{0,40}(?:shared memory|file)[^\n]{0,8}(?: object| for file)? ?<[^>\n]{1,80}>[^\n]{0,160}"
 )
-_NCCL_SEGMENT = re.compile(
-    r"Error while creating shared memory segment[^\n]{0,160}?(?:\(size (\d{1,20})\))?(?=[,;\s]|$)"
-)
-_NO_SPACE = re.compile(r"\[Errno 28\] No space left on device|No space left on device(?: \(28\))?")
-_TOO_MANY_FILES = re.compile(r"Too many open files|\(24\)")
-_ANCDATA = re.compile(r"received \d{1,6} items of ancdata")
-_SHM_WORDS = re.compile(r"/dev/shm|\bshm\b|shared memory|torch_\d|psm_|multiprocessing|nccl-")
+_NCCL_SEGMENT = LazyPattern(r"Error while creating shared memory segment[^\n]{0,160}")
+_SEGMENT_SIZE = LazyPattern(r"\(size (\d{1,20})\)")
+_NO_SPACE = LazyPattern(r"\[Errno 28\] No space left on device|No space left on device(?: \(28\))?")
+_TOO_MANY_FILES = LazyPattern(r"Too many open files|\(24\)")
+_ANCDATA = LazyPattern(r"received \d{1,6} items of ancdata")
+_SHM_WORDS = LazyPattern(r"/dev/shm|\bshm\b|shared memory|torch_\d|psm_|multiprocessing|nccl-")
 
 
 def recognize(text: str) -> FailureText | None:
@@ -37,7 +37,8 @@ def recognize(text: str) -> FailureText | None:
         return _segment(segment)
     nccl = _NCCL_SEGMENT.search(first_line)
     if nccl is not None:
-        figures = {"requested_bytes": int(nccl[1])} if nccl[1] else {}
+        size = _SEGMENT_SIZE.search(nccl[0])
+        figures = {"requested_bytes": int(size[1])} if size else {}
         return _exhausted("NCCL segment", nccl[0], nccl.end(), figures)
     bus = _BUS.search(first_line)
     if bus is not None:

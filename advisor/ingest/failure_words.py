@@ -4,26 +4,30 @@ import re
 
 from advisor.ingest.byte_sizes import SIZE
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
 REPORT_LINES = 60
 """A text of at most this many lines is somebody's report, whose every word counts; a longer one is a log."""
 
-_WORDS = re.compile(
+_WORDS = LazyPattern(
     r"\bOOM(?:s|ed|ing|'?d)?\b|\bout[- ]of[- ](?:(?:GPU|device|CUDA|video) )?memory\b|\b(?:CUDA|GPU) memory (?:exception|error|exhausted)\b",
     re.IGNORECASE,
 )
-_ERROR = re.compile(r"(?:Error|Exception|error|fatal|FATAL|abort\w*|terminated?|failed)\b")
-_ADVICE = re.compile(
+_ERROR = LazyPattern(r"(?:Error|Exception|error|fatal|FATAL|abort\w*|terminated?|failed)\b")
+_ADVICE = LazyPattern(
     r"\b(?:avoid|prevent|to reduce|in case of|may (?:cause|lead|run)|might|can lead|could|if you|without)\b",
     re.IGNORECASE,
 )
-_HOST = re.compile(
+_HOST = LazyPattern(
     r"\b(?:host|CPU|system|node)[ -](?:memory|RAM)\b|\bRAM (?:usage|exhausted|full)", re.IGNORECASE
 )
-_BACKEND = re.compile(r"\b(CUDA|HIP|ROCm|XPU|NPU|MPS|Metal)\b", re.IGNORECASE)
-_REQUEST = re.compile(rf"(?:request(?:ed)?|allocat(?:e|ing|ion of))[ :]{{1,3}}(?:of )?{SIZE}")
-_DEVICE = re.compile(r"\b(?:GPU|device|cuda)[ :]{1,2}(\d{1,4})\b")
+_BACKEND = LazyPattern(r"\b(CUDA|HIP|ROCm|XPU|NPU|MPS|Metal)\b", re.IGNORECASE)
+_REQUEST = LazyPattern(rf"(?:request(?:ed)?|allocat(?:e|ing|ion of))[ :]{{1,3}}(?:of )?{SIZE}")
+_DEVICE = LazyPattern(r"\b(?:GPU|device|cuda)[ :]{1,2}(\d{1,4})\b")
+
+_NO_FAILURE = "this is not a failure"
+"""TensorFlow's allocator where it will do with less."""
 
 _BACKENDS = {
     "cuda": "CUDA",
@@ -44,7 +48,7 @@ def recognize(text: str, *, is_report: bool) -> FailureText | None:
         is_report: whether the whole text is short enough to be somebody's report.
     """
     match = _WORDS.search(text)
-    if match is None or _ADVICE.search(text[: match.start()]):
+    if match is None or _ADVICE.search(text[: match.start()]) or _NO_FAILURE in text:
         return None
     if not is_report and not _ERROR.search(text):
         return None

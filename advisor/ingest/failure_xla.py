@@ -8,41 +8,42 @@ import re
 
 from advisor.ingest.byte_sizes import SHORT_SIZE, SIZE, byte_size
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
-_EXHAUSTED = re.compile(
+_EXHAUSTED = LazyPattern(
     r"RESOURCE_EXHAUSTED|ResourceExhaustedError|Resource exhausted:|XlaRuntimeError: Out of memory"
 )
-_WHILE_TRYING = re.compile(
+_WHILE_TRYING = LazyPattern(
     r"[Oo]ut of memory (?:while trying to allocate|allocating) ([\d,]{1,26}) bytes"
 )
-_IN_UNITS = re.compile(rf"[Oo]ut of memory (?:while trying to allocate|allocating) {SIZE}")
-_REQUEST_FOR = re.compile(
+_IN_UNITS = LazyPattern(rf"[Oo]ut of memory (?:while trying to allocate|allocating) {SIZE}")
+_REQUEST_FOR = LazyPattern(
     rf"Failed to allocate (?:request for )?{SHORT_SIZE} ?\((\d{{1,20}}) ?(?:B|bytes)\)(?: from device| on device ordinal (\d{{1,4}}))?"
 )
-_MEMORY_SPACE = re.compile(
+_MEMORY_SPACE = LazyPattern(
     rf"[Rr]an out of memory in memory space (\w{{1,12}})\.\s{{1,4}}Used {SHORT_SIZE} of {SHORT_SIZE}"
 )
-_EXCEEDED = re.compile(r"Exceeded \w{1,12} capacity by [\d.]{1,12}[KMGT]?i?B?")
-_ATTEMPTING = re.compile(rf"Attempting to (?:allocate|reserve) {SHORT_SIZE}")
-_THERE_ARE = re.compile(rf"[Tt]here are {SHORT_SIZE} free")
-_WOULD_EXCEED = re.compile(
+_EXCEEDED = LazyPattern(r"Exceeded \w{1,12} capacity by [\d.]{1,12}[KMGT]?i?B?")
+_ATTEMPTING = LazyPattern(rf"Attempting to (?:allocate|reserve) {SHORT_SIZE}")
+_THERE_ARE = LazyPattern(rf"[Tt]here are {SHORT_SIZE} free")
+_WOULD_EXCEED = LazyPattern(
     r"Allocation \(size=(\d{1,20})\) would exceed memory \(size=(\d{1,20})\)"
 )
-_TPU_USAGE = re.compile(rf"TensorCore Hbm usage: {SHORT_SIZE}")
-_TPU_AVAILABLE = re.compile(rf"exceeding available bytes: {SHORT_SIZE}")
+_TPU_USAGE = LazyPattern(rf"TensorCore Hbm usage: {SHORT_SIZE}")
+_TPU_AVAILABLE = LazyPattern(rf"exceeding available bytes: {SHORT_SIZE}")
 
-_OOM_TENSOR = re.compile(
+_OOM_TENSOR = LazyPattern(
     r"OOM when allocating tensor with shape ?\[([\d,x ]{0,160})\](?:,? and type ([\w:]{1,24}))?(?: on (\S{1,160}))?(?: by allocator (\w{1,40}))?"
 )
-_BFC = re.compile(
+_BFC = LazyPattern(
     rf"Allocator \((\w{{1,40}})\) ran out of memory trying to allocate {SHORT_SIZE} ?(?:\(rounded to (\d{{1,20}})\))?"
 )
 _NOT_A_FAILURE = "The caller indicates that this is not a failure"
-_GPU = re.compile(r"(?:device:GPU:|GPU_)(\d{1,4})")
+_GPU = LazyPattern(r"(?:device:GPU:|GPU_)(\d{1,4})")
 
-_LIMIT = re.compile(r"\bLimit: {1,16}(\d{1,20})\b")
-_IN_USE = re.compile(r"\bInUse: {1,16}(\d{1,20})\b")
+_LIMIT = LazyPattern(r"\bLimit: {1,40}(\d{1,20})\b")
+_IN_USE = LazyPattern(r"\bInUse: {1,40}(\d{1,20})\b")
 
 _ITEM_BYTES = {
     "float": 4, "float32": 4, "half": 2, "float16": 2, "bfloat16": 2, "double": 8, "float64": 8, "int32": 4, "int64": 8,

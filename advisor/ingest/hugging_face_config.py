@@ -1,4 +1,4 @@
-"""A Hugging Face config.json to the shape of a transformer; architectures that are not known are refused, never guessed."""
+"""A Hugging Face config.json to a transformer's shape; unknown architectures are refused."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,7 +12,10 @@ LARGEST_CONFIG_BYTES = 1 << 20
 """Real ones are a few kilobytes; those with long label maps reach a few hundred."""
 LONGEST_NUMBER_DIGITS = 18
 LARGEST_VALUE = 10**9
-REMEDY = "give the model's numbers instead: layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256"
+REMEDY = (
+    "give the model's numbers instead: "
+    "layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256"
+)
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 
@@ -24,14 +27,19 @@ def parse_config(data: bytes, path: str) -> TransformerShape:
         path: as the user named it.
 
     Raises:
-        UnreadableInput: not a JSON object, too large, an unknown architecture, or values that no model has.
+        UnreadableInput: not a JSON object, too large, an unknown architecture, or values that no
+            model has.
     """
     if len(data) > LARGEST_CONFIG_BYTES:
-        raise UnreadableInput(f"{path}: {len(data):,} bytes is no model configuration", "give a config.json")
+        raise UnreadableInput(
+            f"{path}: {len(data):,} bytes is no model configuration", "give a config.json"
+        )
     try:
         config = json.loads(data, parse_int=_bounded_int, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise UnreadableInput(f"{path}: not JSON ({error})"[:200], "give a Hugging Face config.json") from error
+        raise UnreadableInput(
+            f"{path}: not JSON ({error})"[:200], "give a Hugging Face config.json"
+        ) from error
     if not isinstance(config, dict):
         raise UnreadableInput(f"{path}: not a JSON object", "give a Hugging Face config.json")
     return shape_of_config(config, path)
@@ -45,15 +53,17 @@ def shape_of_config(config: Mapping[str, Any], path: str) -> TransformerShape:
     """
     gaps: list[str] = []
     inner = config.get("text_config")
-    if config.get("model_type") not in READERS and isinstance(inner, Mapping):
+    if _reader(config) is None and isinstance(inner, Mapping):
         config = inner
         gaps.append("only the language model inside is counted, not its vision or audio parts")
-    kind = config.get("model_type")
-    reader = READERS.get(kind) if isinstance(kind, str) else None
+    kind, reader = config.get("model_type"), _reader(config)
     if reader is None:
         raise UnreadableInput(f"{path}: unknown architecture {str(kind)[:60]!r}", REMEDY)
     if config.get("quantization_config"):
-        gaps.append("the configuration declares quantized weights; precision is taken from the options alone")
+        gaps.append(
+            "the configuration declares quantized weights; precision is taken from the options "
+            "alone"
+        )
     fields = _Fields(config, path)
     try:
         shape = reader(fields)
@@ -67,6 +77,11 @@ def shape_of_config(config: Mapping[str, Any], path: str) -> TransformerShape:
         )
     except (ValueError, ZeroDivisionError) as error:
         raise UnreadableInput(f"{path}: {error}"[:200], REMEDY) from error
+
+
+def _reader(config: Mapping[str, Any]) -> "Callable[[_Fields], dict[str, Any]] | None":
+    kind = config.get("model_type")
+    return READERS.get(kind) if isinstance(kind, str) else None
 
 
 def _bounded_int(digits: str) -> int:
@@ -96,7 +111,11 @@ class _Fields:
             value = self.config.get(key)
             if value is None:
                 continue
-            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_VALUE:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, int)
+                or not 0 <= value <= LARGEST_VALUE
+            ):
                 raise UnreadableInput(f"{self.path}: {key} is {str(value)[:40]!r}", REMEDY)
             return value
         return None
@@ -112,7 +131,9 @@ class _Fields:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise UnreadableInput(f"{self.path}: {key} is {str(value)[:40]!r}, not true or false", REMEDY)
+            raise UnreadableInput(
+                f"{self.path}: {key} is {str(value)[:40]!r}, not true or false", REMEDY
+            )
         return value
 
     def list_length_where(self, key: str, wanted: str) -> int | None:
@@ -145,7 +166,11 @@ def _windowed(fields: _Fields, shape: dict[str, Any], *, every: int = 1) -> dict
         return shape
     listed = fields.list_length_where("layer_types", "sliding_attention")
     layers = shape["layer_count"] // every if listed is None else listed
-    return {**shape, "window_size": window, "windowed_layer_count": min(layers, shape["layer_count"])}
+    return {
+        **shape,
+        "window_size": window,
+        "windowed_layer_count": min(layers, shape["layer_count"]),
+    }
 
 
 def _mistral(fields: _Fields) -> dict[str, Any]:
@@ -162,7 +187,11 @@ def _qwen2(fields: _Fields) -> dict[str, Any]:
     window = fields.optional("sliding_window")
     if not window:
         return shape
-    return {**shape, "window_size": window, "windowed_layer_count": windowed if listed is None else listed}
+    return {
+        **shape,
+        "window_size": window,
+        "windowed_layer_count": windowed if listed is None else listed,
+    }
 
 
 def _qwen3(fields: _Fields) -> dict[str, Any]:
@@ -173,7 +202,10 @@ def _qwen3(fields: _Fields) -> dict[str, Any]:
 
 def _gemma(fields: _Fields) -> dict[str, Any]:
     shape = _llama_like(fields, tied=True)
-    return {**shape, "head_size": fields.optional("head_dim") or 256}  # the architecture's own default
+    return {
+        **shape,
+        "head_size": fields.optional("head_dim") or 256,
+    }  # the architecture's own default
 
 
 def _gemma2(fields: _Fields) -> dict[str, Any]:
@@ -230,7 +262,9 @@ def _deepseek(fields: _Fields, *, balanced: bool = False) -> dict[str, Any]:
         value_head_size=fields.size("v_head_dim"),
     )
     if (fields.optional("moe_layer_freq") or 1) != 1:
-        raise UnreadableInput(f"{fields.path}: experts in every n-th layer are not known here", REMEDY)
+        raise UnreadableInput(
+            f"{fields.path}: experts in every n-th layer are not known here", REMEDY
+        )
     width = fields.size("moe_intermediate_size")
     experts = Experts(
         expert_count=fields.size("n_routed_experts"),
@@ -242,7 +276,13 @@ def _deepseek(fields: _Fields, *, balanced: bool = False) -> dict[str, Any]:
     )
     if fields.optional("num_nextn_predict_layers"):
         fields.gaps.append("the multi-token prediction module is not counted")
-    return {**shape, "head_size": latent.plain_head_size, "kv_head_count": shape["head_count"], "latent": latent, "experts": experts}
+    return {
+        **shape,
+        "head_size": latent.plain_head_size,
+        "kv_head_count": shape["head_count"],
+        "latent": latent,
+        "experts": experts,
+    }
 
 
 def _deepseek_v3(fields: _Fields) -> dict[str, Any]:

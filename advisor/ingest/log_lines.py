@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 
 from advisor.ingest.log_prefixes import NOBODY, Speaker, has_srun_labels, plain, without_prefixes
 
@@ -98,27 +99,28 @@ class LogLines:
         return self._line(start, end)
 
     def line_end(self, position: int) -> int:
-        """Where the line around a position ends."""
-        return self._bounds(position)[1]
+        """Where the line around a position ends; always beyond the position."""
+        return max(self._bounds(position)[1], position + 1)
 
     def above(self, line: LogLine) -> LogLine | None:
         """The line above another; None above the first."""
-        return self.line_at(line.start - 1) if line.start > 0 else None
+        if line.start == 0:
+            return None
+        return self._line(self._bounds(line.start - 1)[0], line.start - 1)
 
-    def before(self, line: LogLine, most: int, reach_bytes: int = 98_304) -> list[LogLine]:
-        """Up to `most` lines above a line, in their order."""
-        floor = max(0, line.start - reach_bytes)
-        return list(self._split(floor, line.start - 1))[-most:] if line.start > floor else []
+    def upward(self, line: LogLine, most: int) -> Iterator[LogLine]:
+        """Up to `most` lines above a line, the nearest first, decoded as they are asked for."""
+        for _ in range(most):
+            above = self.above(line)
+            if above is None:
+                return
+            yield above
+            line = above
 
-    def after(self, line: LogLine, most: int, reach_bytes: int = 16_384) -> list[LogLine]:
-        """Up to `most` lines below a line."""
+    def after(self, line: LogLine, most: int, reach_bytes: int = 16_384) -> Iterator[LogLine]:
+        """Up to `most` lines below a line, decoded as they are asked for."""
         ceiling = min(len(self.raw), line.end + reach_bytes)
-        below: list[LogLine] = []
-        for found in self._split(line.end + 1, ceiling):
-            if len(below) >= most:
-                break
-            below.append(found)
-        return below
+        return islice(self._split(line.end + 1, ceiling), most)
 
     def number_at(self, position: int) -> int:
         """The number of the line at a position, from 1."""
@@ -150,7 +152,7 @@ class LogLines:
             start = self.raw.rfind(b"\r", start, position) + 1 or start
             returned = self.raw.find(b"\r", position, end)
             end = end if returned < 0 else returned
-        return start, max(end, position + 1)
+        return start, end
 
     def _line(self, start: int, end: int) -> LogLine:
         said = plain(self.raw[start:end].decode("utf-8", "replace"))

@@ -13,8 +13,8 @@ MOST_MENTIONS = 8
 TEXT_LENGTH = 200
 """Characters of a mention's line that are kept."""
 
-_MOST_TRIED = 64
-"""Places of one phrase that are looked at; a phrase that fails 64 times will not be what a rule needs."""
+_MOST_TRIED = 24
+"""Places of one phrase that are looked at; a phrase that fails 24 times will not be what a rule needs."""
 
 _WHOLE_BYTES = 1024**2
 """A log of at most this size is searched whole."""

@@ -4,10 +4,12 @@ import json
 import re
 from dataclasses import dataclass
 
+from advisor.ingest.lazy_pattern import LazyPattern
+
 _INDENTED = frozenset(" \t")
 """A line that begins so has no prefix; most lines of tracebacks do."""
 
-_ANSI = re.compile(
+_ANSI = LazyPattern(
     r"\x1b(?:\[[0-9;:?]{0,48}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_])"
 )
 
@@ -39,35 +41,35 @@ class Speaker:
 NOBODY = Speaker()
 
 _SPEAKERS = (
-    re.compile(r"\[rank ?(?P<rank>\d{1,7})\]:? ?", re.IGNORECASE),
-    re.compile(r"\[(?:default|trainer|worker)?_?(?P<rank>\d{1,7})\]: ?"),
-    re.compile(
+    LazyPattern(r"\[rank ?(?P<rank>\d{1,7})\]:? ?", re.IGNORECASE),
+    LazyPattern(r"\[(?:default|trainer|worker)?_?(?P<rank>\d{1,7})\]: ?"),
+    LazyPattern(
         r"\((?P<worker>[A-Za-z_][\w.:\-]{0,60}) (?:rank=(?P<rank>\d{1,7}) )?pid=(?P<pid>\d{1,9})[^)\n]{0,60}\) ?"
     ),
-    re.compile(r"\(pid=(?P<pid>\d{1,9})[^)\n]{0,60}\) ?"),
-    re.compile(r"\[(?:rank|RANK)[:= ](?P<rank>\d{1,7})[^\]\n]{0,30}\]:? ?"),
-    re.compile(r"(?:Rank|RANK|rank) ?(?P<rank>\d{1,7}): "),
+    LazyPattern(r"\(pid=(?P<pid>\d{1,9})[^)\n]{0,60}\) ?"),
+    LazyPattern(r"\[(?:rank|RANK)[:= ](?P<rank>\d{1,7})[^\]\n]{0,30}\]:? ?"),
+    LazyPattern(r"(?:Rank|RANK|rank) ?(?P<rank>\d{1,7}): "),
 )
 
-_TENSOR_PARALLEL_WORKER = re.compile(r"(?:_|\b)TP(\d{1,4})\b")
+_TENSOR_PARALLEL_WORKER = LazyPattern(r"(?:_|\b)TP(\d{1,4})\b")
 
-_SRUN = re.compile(r"\s{0,6}(?P<rank>\d{1,7}): ")
+_SRUN = LazyPattern(r"\s{0,6}(?P<rank>\d{1,7}): ")
 
 _TIME = r"\d{1,2}:\d{2}:\d{2}(?:[.,]\d{1,9})?"
 _DATE = r"(?:\d{4}[-/])?\d{1,2}[-/]\d{1,2}"
 _NOISE = (
-    re.compile(rf"\[?{_DATE}[T ]{{1,2}}{_TIME}(?:Z|[+-]\d\d:?\d\d)?\]?(?: -)?,? ?"),
-    re.compile(rf"\[?{_TIME}\]? (?=\S)"),
-    re.compile(r"(?:stdout|stderr) [FP] "),
-    re.compile(r"[\w.\-]{1,60}[ \t]{1,20}\| (?=\S| )"),
-    re.compile(
+    LazyPattern(rf"\[?{_DATE}[T ]{{1,2}}{_TIME}(?:Z|[+-]\d\d:?\d\d)?\]?(?: -)?,? ?"),
+    LazyPattern(rf"\[?{_TIME}\]? (?=\S)"),
+    LazyPattern(r"(?:stdout|stderr) [FP] "),
+    LazyPattern(r"[\w.\-]{1,60}[ \t]{1,20}\| (?=\S| )"),
+    LazyPattern(
         r"(?:\| )?\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?(?:[ \t]{1,9}|:(?=\S)|: ?)(?:\| )?"
     ),
-    re.compile(r"\[[\w.\-/]{1,60}\.(?:py|cc|cpp|h):\d{1,6}(?::\w{1,60})?\] ?"),
-    re.compile(rf"\[?[IWEF]\d{{4}} {_TIME}(?: {{1,6}}\d{{1,9}})? [\w.\-/]{{1,60}}:\d{{1,6}}\] ?"),
-    re.compile(r"\[[A-Za-z_][\w.]{1,60}:\d{1,6}:[\w<>.]{1,60}\] ?"),
-    re.compile(r"[A-Za-z_][\w.]{1,80}:[\w<>]{1,60}:\d{1,6} - "),
-    re.compile(r"(?:> ){1,4}"),
+    LazyPattern(r"\[[\w.\-/]{1,60}\.(?:py|cc|cpp|h):\d{1,6}(?::\w{1,60})?\] ?"),
+    LazyPattern(rf"\[?[IWEF]\d{{4}} {_TIME}(?: {{1,6}}\d{{1,9}})? [\w.\-/]{{1,60}}:\d{{1,6}}\] ?"),
+    LazyPattern(r"\[[A-Za-z_][\w.]{1,60}:\d{1,6}:[\w<>.]{1,60}\] ?"),
+    LazyPattern(r"[A-Za-z_][\w.]{1,80}:[\w<>]{1,60}:\d{1,6} - "),
+    LazyPattern(r"(?:> ){1,4}"),
 )
 
 

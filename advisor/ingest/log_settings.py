@@ -7,6 +7,7 @@ print ("try setting PYTORCH_CUDA_ALLOC_CONF=...") are not settings and are left 
 import re
 from collections.abc import Iterator, Sequence
 
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.ingest.log_lines import LogLines
 from advisor.ingest.log_mentions import Span, is_advice
 
@@ -81,25 +82,25 @@ MOST_SETTINGS = 200
 _MOST_TRIED = 32
 """Places of one name that are looked at; the last value that is found is kept, so the last places are."""
 
-_VALUE = re.compile(
+_VALUE = LazyPattern(
     r"""["'`]{0,2}(?:\s{0,12}[=:]\s{0,3}|\s{1,3}(?=[^\s=:\-\\|,.]))["'`]{0,2}(?P<value>[^\s"'`,;)(}{\]\[]{1,160})"""
 )
-_ALLOC_VALUE = re.compile(
+_ALLOC_VALUE = LazyPattern(
     r"""["'`]{0,2}\s{0,3}[=:]\s{0,3}["'`]{0,2}(?P<value>[A-Za-z_0-9]{1,60}:[^\s"'`;)}]{1,200})"""
 )
-_HINT = re.compile(
+_HINT = LazyPattern(
     r"(?:try setting|setting|set|use|using|try|consider|increase|decrease|increasing|decreasing|export the)\s{1,3}[`\"']?$",
     re.IGNORECASE,
 )
-_PROSE_VALUE = re.compile(
+_PROSE_VALUE = LazyPattern(
     r"^(?:is|to|of|or|and|in|for|the|a|was|when|with|larger|if|on|by|from|at|as|not|this|that|will|has|are|be|which)$",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[A-Za-z0-9_]")
-_WORLD = re.compile(
+_WORD = LazyPattern(r"[A-Za-z0-9_]")
+_WORLD = LazyPattern(
     r"(?:world[_ ]size|WORLD_SIZE|num_processes)[\"' ]{0,2}[=: ]{1,3}(\d{1,6})\b", re.IGNORECASE
 )
-_RANK_OF = re.compile(r"\brank[ :=]{1,2}\d{1,6} ?(?:/|of) ?(\d{1,6})\b", re.IGNORECASE)
+_RANK_OF = LazyPattern(r"\brank[ :=]{1,2}\d{1,6} ?(?:/|of) ?(\d{1,6})\b", re.IGNORECASE)
 
 
 def settings_of(log: LogLines, parts: Sequence[Span]) -> tuple[tuple[str, str], ...]:

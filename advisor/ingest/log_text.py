@@ -3,8 +3,8 @@
 from advisor.ingest.failure_context import failure_of
 from advisor.ingest.failure_reading import incidents_of
 from advisor.ingest.log_lines import LogLines
-from advisor.ingest.log_settings import frameworks_of, settings_of, world_size_of
 from advisor.ingest.log_mentions import mentions_of, scanned
+from advisor.ingest.log_settings import frameworks_of, settings_of, world_size_of
 from advisor.model.evidence import Evidence, Source
 from advisor.model.failure import Failure, FailureKind, LogText
 

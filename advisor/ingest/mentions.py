@@ -4,7 +4,7 @@ A phrase is matched without regard to case and stands alone: no letter, digit or
 that end. A topic's name is stable; rules ask for it by name (`LogText.mentioned`).
 """
 
-import re
+from advisor.ingest.lazy_pattern import LazyPattern
 
 PHRASES: dict[str, tuple[str, ...]] = {
     # loading and resuming
@@ -114,8 +114,8 @@ PHRASES: dict[str, tuple[str, ...]] = {
         "memory leak", "memory leaks", "keeps growing", "keeps increasing", "memory increases", "memory usage increases", "memory grows",
         "usage rises", "grows steadily", "keep increasing", "slowly increases", "gradually increases",
     ),
-    "second-step": ("iteration 2", "second iteration", "step 2", "second step", "after the first step", "after the first iteration", "2nd iteration"),
-    "first-step": ("first step", "first iteration", "iteration 0", "iteration 1"),
+    "second-step": ("second iteration", "second step", "after the first step", "after the first iteration", "2nd iteration"),
+    "first-step": ("first step", "first iteration"),
     "reference-cycle": ("reference cycle", "reference cycles", "circular reference", "gc.collect"),
     "hooks": ("register_forward_hook", "register_hook", "register_full_backward_hook"),
     # data
@@ -240,45 +240,49 @@ PHRASES: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 """Topic → phrases."""
 
-PATTERNS: dict[str, tuple[str, re.Pattern[str]]] = {
+PATTERNS: dict[str, tuple[str, LazyPattern]] = {
     "loss-accumulation": (
         "+=",
-        re.compile(
+        LazyPattern(
             r"\b\w{0,30}(?:loss|likelihood|nll|cost|err(?:or)?)\w{0,20} \+= (?!.{0,80}(?:\.item\(\)|\.detach\(\)|float\(|\.data\b))"
         ),
     ),
     "loss-accumulation-in-words": (
         "+=",
-        re.compile(r"(?i)\+= of (?:the )?loss|loss(?:es)? \+= ?without"),
+        LazyPattern(r"(?i)\+= of (?:the )?loss|loss(?:es)? \+= ?without"),
     ),
-    "num-workers": ("num_workers", re.compile(r"\bnum_workers[\"' ]{0,2}[=: ]{1,3}\d{1,4}\b")),
-    "num-workers-0": ("num_workers", re.compile(r"\bnum_workers[\"' ]{0,2}[=: ]{1,3}0\b")),
-    "single-process-loader": ("_singleprocess", re.compile(r"_SingleProcessDataLoaderIter")),
+    "num-workers": ("num_workers", LazyPattern(r"\bnum_workers[\"' ]{0,2}[=: ]{1,3}\d{1,4}\b")),
+    "num-workers-0": ("num_workers", LazyPattern(r"\bnum_workers[\"' ]{0,2}[=: ]{1,3}0\b")),
+    "single-process-loader": ("_singleprocess", LazyPattern(r"_SingleProcessDataLoaderIter")),
     "after-epochs": (
         "epoch",
-        re.compile(
+        LazyPattern(
             r"(?i)\bafter (?:\w{1,12} )?(?:\d{1,5}|a few|several|some) epochs?\b|\bafter (?:each|every|the first) epoch\b"
         ),
     ),
-    "square-attention": ("s", re.compile(r"\b[ST] ?[x×] ?[ST]\b|\bS\^2\b|\bquadratic\b")),
+    "square-attention": ("s", LazyPattern(r"\b[ST] ?[x×] ?[ST]\b|\bS\^2\b|\bquadratic\b")),
     "long-context": (
         "=",
-        re.compile(r"\b(?:S|seq_?len|sequence_length|max_seq_len)\s?=\s?\d{5,7}\b"),
+        LazyPattern(r"\b(?:S|seq_?len|sequence_length|max_seq_len)\s?=\s?\d{5,7}\b"),
     ),
-    "parallel-size-in-words": ("tp=", re.compile(r"-tp=\d{1,3}\b")),
+    "parallel-size-in-words": ("tp=", LazyPattern(r"-tp=\d{1,3}\b")),
     "library-workspace-in-words": (
         "workspace",
-        re.compile(r"(?<![/\w])workspace(?! ?[/:])"),
+        LazyPattern(r"(?<![/\w])workspace(?! ?[/:])"),
     ),
     "scale-dependent": (
         "with",
-        re.compile(
+        LazyPattern(
             r"(?i)\bwith -?\w{0,3}=?\d{1,5}(?: (?:machines|nodes|gpus|ranks)|\b.{0,8};? ?(?:fine|works) with)|\bfine with\b"
         ),
     ),
+    "second-step-failure": (
+        "memory",
+        LazyPattern(r"(?i)out of memory.{0,40}\b(?:iteration|step) 2\b"),
+    ),
     "no-grad-missing": (
         "grad",
-        re.compile(r"(?i)\bwithout (?:torch\.)?no_grad|forgot (?:torch\.)?no_grad"),
+        LazyPattern(r"(?i)\bwithout (?:torch\.)?no_grad|forgot (?:torch\.)?no_grad"),
     ),
 }
 """Topic → a needle (lower case) and the pattern that a line with it must match, for what no phrase can say."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
-from advisor.ingest.plain_text import small_lines
+from advisor.ingest.plain_text import document_lines
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 
@@ -105,12 +105,12 @@ def read_nvidia_smi_csv(text: bytes, path: str) -> NodeReading | None:
     """
     if not looks_like_nvidia_smi_csv(text[: 64 * 1024]):
         return None
-    lines = small_lines(text, path, "nvidia-smi CSV")
-    start = next(place for place, line in enumerate(lines) if _columns(line))
-    columns = _columns(lines[start])
-    rows = _Rows(columns=columns)
-    for number, line in enumerate(lines[start + 1 :], start=start + 2):
-        if line.strip() and not _columns(line):
+    rows = _Rows(columns=())
+    for number, line in enumerate(document_lines(text, path, "nvidia-smi CSV"), start=1):
+        heading = () if rows.columns and line[:1].isdigit() else _columns(line)
+        if heading:
+            rows.columns = rows.columns or heading
+        elif rows.columns and line.strip():
             rows.take(line, number)
     gpus, sample_gaps = most_telling(rows.gpus())
     return NodeReading(

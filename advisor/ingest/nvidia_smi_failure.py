@@ -3,7 +3,7 @@
 import re
 
 from advisor.ingest.gpu_draft import GPU_LIMIT
-from advisor.ingest.plain_text import small_lines
+from advisor.ingest.plain_text import embedded_lines
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 
@@ -15,6 +15,7 @@ _MESSAGES = (
     "No running driver",
 )
 
+_NO_HANDLE_WORDS = b"Unable to determine the device handle"
 _NO_HANDLE = re.compile(
     r"Unable to determine the device handle for (?:GPU|gpu)\s{0,2}(?:(\d{1,3}): )?"
     r"((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])?"
@@ -23,24 +24,19 @@ _NO_HANDLE = re.compile(
 
 def looks_like_nvidia_smi_failure(head: bytes) -> bool:
     """Whether a text holds one of nvidia-smi's own failure messages."""
-    return b"Unable to determine the device handle" in head or any(
-        message.encode() in head for message in _MESSAGES
-    )
+    return _NO_HANDLE_WORDS in head or any(message.encode() in head for message in _MESSAGES)
 
 
 def read_nvidia_smi_failure(text: bytes, path: str) -> NodeReading | None:
     """A reading of the GPUs that are said to be lost, none where the driver is not reached.
 
     None without such a message.
-
-    Raises:
-        UnreadableInput: it is larger than any such output.
     """
     if not looks_like_nvidia_smi_failure(text):
         return None
     lost: dict[str, GpuReading] = {}
     gaps: list[str] = []
-    for number, line in enumerate(small_lines(text, path, "nvidia-smi output"), start=1):
+    for number, line in embedded_lines(text, _NO_HANDLE_WORDS, *map(str.encode, _MESSAGES)):
         found = _NO_HANDLE.search(line)
         if found is not None and len(lost) < GPU_LIMIT:
             bus_id = found.group(2)

@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from advisor.ingest.gpu_draft import GPU_LIMIT
-from advisor.ingest.plain_text import small_lines
+from advisor.ingest.plain_text import embedded_lines
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 
@@ -26,13 +26,10 @@ def read_nvidia_smi_listing(text: bytes, path: str) -> NodeReading | None:
     """Names, UUIDs and the speed of each link; None where no GPU is listed.
 
     A link of another word than a speed is None.
-
-    Raises:
-        UnreadableInput: it is larger than any such output.
     """
     found: list[_Listed] = []
     gaps: list[str] = []
-    for line in small_lines(text, path, "nvidia-smi listing"):
+    for _, line in embedded_lines(text, b"(UUID: "):
         gpu, link, mig = _GPU.match(line), _LINK.match(line), _MIG.match(line)
         if gpu is not None and len(found) < GPU_LIMIT:
             found.append(_Listed(index=int(gpu.group(1)), name=gpu.group(2), uuid=gpu.group(3)))

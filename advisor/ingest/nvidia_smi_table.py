@@ -9,9 +9,12 @@ from dataclasses import dataclass, field, replace
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, LOST_WORDS, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
-from advisor.ingest.plain_text import small_lines
+from advisor.ingest.plain_text import EMBEDDED_REACH_BYTES, embedded_lines
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
+
+_WORDS = (b"| NVIDIA-SMI", b"Pwr:Usage/Cap")
+"""Where a table shows itself."""
 
 _BANNER = re.compile(
     r"NVIDIA-SMI\s+(\S{1,20})(?:.{0,60}?Driver Version:\s*(\S{1,20}))?(?:.{0,60}?CUDA "
@@ -38,19 +41,16 @@ _FIRST_CELLS = 3
 
 def looks_like_nvidia_smi_table(head: bytes) -> bool:
     """Whether a text begins with, or holds early, the plain table."""
-    return b"| NVIDIA-SMI" in head or b"Pwr:Usage/Cap" in head
+    return any(words in head for words in _WORDS)
 
 
 def read_nvidia_smi_table(text: bytes, path: str) -> NodeReading | None:
     """Read the plain table; None where the text holds none.
 
     Memory in bytes, as coarse as the table's MiB.
-
-    Raises:
-        UnreadableInput: it is larger than any such output.
     """
     reader = _Reader()
-    for line in small_lines(text, path, "nvidia-smi table"):
+    for _, line in embedded_lines(text, *_WORDS):
         reader.take(line)
     reader.close_table()
     if not reader.saw_table:
@@ -61,6 +61,10 @@ def read_nvidia_smi_table(text: bytes, path: str) -> NodeReading | None:
         gaps.append("the table holds no GPU: it is cut after its heading")
     if not reader.saw_processes:
         gaps.append("the table of processes is missing")
+    if text.find(_WORDS[0], text.find(_WORDS[0]) + EMBEDDED_REACH_BYTES) >= 0:
+        gaps.append(
+            f"tables further than {EMBEDDED_REACH_BYTES:,} bytes from the first are not read"
+        )
     return NodeReading(
         source=Source(path=path),
         gaps=tuple(gaps),

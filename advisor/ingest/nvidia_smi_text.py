@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, LOST_WORDS, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
-from advisor.ingest.plain_text import small_lines
+from advisor.ingest.plain_text import document_lines
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 
@@ -69,7 +69,7 @@ def read_nvidia_smi_text(text: bytes, path: str) -> NodeReading | None:
         UnreadableInput: it is larger than any such output.
     """
     reader = _Reader()
-    for line in small_lines(text, path, "nvidia-smi -q output"):
+    for line in document_lines(text, path, "nvidia-smi -q output"):
         reader.take(line)
     reader.close()
     if not reader.saw_heading and not reader.gpus:

@@ -2,10 +2,6 @@
 
 import io
 from dataclasses import dataclass, field
-from xml.etree.ElementTree import ParseError
-
-from defusedxml.common import DefusedXmlException
-from defusedxml.ElementTree import iterparse
 
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, PROCESS_LIMIT, GpuDraft
@@ -17,9 +13,15 @@ from advisor.model.node import GpuReading, NodeReading
 XML_LIMIT_BYTES = 32 * 1024**2
 """A node of eight GPUs with all supported clocks prints below 1 MB."""
 
-_ELEMENT_LIMIT = 1_000_000
+_ELEMENT_LIMIT = 150_000
+"""A GPU with all its supported clocks has about 2,000."""
+
 _DEPTH_LIMIT = 24
 """Real output has seven levels."""
+
+_WINDOW_BYTES = 64 * 1024
+"""So many bytes without the end of a tag are no nvidia-smi output, and parsing them piece by piece
+costs the square of their length."""
 
 _FIELDS: dict[str, str] = {
     "product_name": "name",
@@ -94,25 +96,22 @@ def read_nvidia_smi_xml(text: bytes, path: str) -> NodeReading | None:
             f"{path}: nvidia-smi XML of {len(text):,} bytes is larger than any node prints",
             "collect it anew",
         )
+    if any(
+        b">" not in text[start : start + _WINDOW_BYTES]
+        for start in range(0, len(text) - _WINDOW_BYTES, _WINDOW_BYTES)
+    ):
+        raise UnreadableInput(
+            f"{path}: the XML has a tag or a value longer than nvidia-smi prints",
+            "collect it anew with nvidia-smi -q -x",
+        )
     reader = _Reader(path=path)
     gaps = []
-    try:
-        _follow(text[_first_tag(text) :], reader)
-    except DefusedXmlException as refused:
+    broken = _follow(text[_first_tag(text) :], reader)
+    if broken and not reader.gpus and reader.block is None:
         raise UnreadableInput(
-            f"{path}: the XML declares or refers to entities ({type(refused).__name__}), which "
-            "nvidia-smi never does",
-            "collect it anew with nvidia-smi -q -x",
-        ) from refused
-    except (
-        ParseError,
-        ValueError,
-        LookupError,
-    ) as broken:  # an unknown or lying encoding is a ValueError or LookupError
-        if not reader.gpus and reader.block is None:
-            raise UnreadableInput(
-                f"{path}: the XML is broken: {broken}", "collect it anew with nvidia-smi -q -x"
-            ) from broken
+            f"{path}: the XML is broken: {broken}", "collect it anew with nvidia-smi -q -x"
+        )
+    if broken:
         gaps.append(f"the XML breaks off or is damaged: {broken}")
     reader.close()
     gpus, sample_gaps = most_telling(reader.gpus)
@@ -139,27 +138,47 @@ def _first_tag(text: bytes) -> int:
     return min(starts)
 
 
-def _follow(document: bytes, reader: "_Reader") -> None:
+def _follow(document: bytes, reader: "_Reader") -> str:
+    """Hand every element to the reader; tells where the document breaks, "" where it is whole."""
+    # Loaded here: a log is not XML, and is diagnosed without the time that these take to load.
+    from xml.etree.ElementTree import ParseError  # noqa: PLC0415
+
+    from defusedxml.common import DefusedXmlException  # noqa: PLC0415
+    from defusedxml.ElementTree import iterparse  # noqa: PLC0415
+
     tags: list[str] = []
     elements = 0
-    for event, element in iterparse(
-        io.BytesIO(document), events=("start", "end"), forbid_dtd=False
-    ):
-        if event == "start":
-            elements += 1
-            tags.append(element.tag)
-            if elements > _ELEMENT_LIMIT or len(tags) > _DEPTH_LIMIT:
-                raise UnreadableInput(
-                    f"{reader.path}: the XML has more elements or levels than nvidia-smi prints",
-                    "collect it anew with nvidia-smi -q -x",
-                )
-            reader.start(tags, element.get("id"))
-        else:
-            reader.end(tags, (element.text or "")[:1000])
-            tags.pop()
-            element.clear()
-            if len(tags) == 1 and element.tag == "nvidia_smi_log":
-                break
+    try:
+        for event, element in iterparse(
+            io.BytesIO(document), events=("start", "end"), forbid_dtd=False
+        ):
+            if event == "start":
+                elements += 1
+                tags.append(element.tag)
+                _check_size(reader.path, elements, len(tags))
+                reader.start(tags, element.get("id"))
+            else:
+                reader.end(tags, (element.text or "")[:1000])
+                tags.pop()
+                element.clear()
+                if not tags:
+                    break
+    except DefusedXmlException as refused:
+        raise UnreadableInput(
+            f"{reader.path}: the XML declares or refers to entities ({type(refused).__name__})",
+            "collect it anew with nvidia-smi -q -x, which never does",
+        ) from refused
+    except (ParseError, ValueError, LookupError) as broken:  # a lying encoding is one of the last
+        return str(broken)
+    return ""
+
+
+def _check_size(path: str, elements: int, depth: int) -> None:
+    if elements > _ELEMENT_LIMIT or depth > _DEPTH_LIMIT:
+        raise UnreadableInput(
+            f"{path}: the XML has more elements or levels than nvidia-smi prints",
+            "collect it anew with nvidia-smi -q -x",
+        )
 
 
 @dataclass

@@ -1,19 +1,21 @@
 """`key_averages().table()` as text, in whatever log: all layouts, cut, torn or as markdown."""
 
+import itertools
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from advisor.ingest import quantities
 from advisor.ingest.operator_columns import INFERRED, Columns, columns_of, expected_shapes, shape_of
-from advisor.ingest.plain_text import LINE_LIMIT, decode
+from advisor.ingest.plain_text import LINE_LIMIT, decode, lines_from
 from advisor.model.evidence import Source
 from advisor.model.tables import OperatorRow, OperatorTable
 
 ROW_LIMIT = 20_000
 """Rows of one table; PyTorch prints 100 unless told otherwise."""
 
-TABLE_LIMIT_BYTES = 32 * 1024**2
-"""How far behind its first words a table is followed."""
+_CANDIDATE_LIMIT = 2000
+"""Lines that look like a heading or a row and are none; a log has few."""
 
 _GAP = re.compile(r"[ \t]{2,}|\t")
 _RULE = re.compile(r"-{3,}(?:[ \t]{1,3}-{3,})+|-{20,}")
@@ -27,6 +29,9 @@ _BARE_ROW = re.compile(rb"%[ \t|]{1,20}\d{1,9}\.\d{1,3}(?:us|ms|s)[ \t|]{1,20}\d
 _FOREIGN_LINES = 3
 """Lines in a row that are no part of the table (another process printed too) before it counts as
 ended."""
+
+_PREFIX_CHARACTERS = 100
+"""What a log may put before each line of a table: a time, a level, a rank."""
 
 _TORN_CELLS = 3
 """A torn row is kept from its name and this many cells on."""
@@ -45,28 +50,56 @@ def read_operator_table(text: bytes, path: str) -> OperatorTable | None:
     Times in seconds, memory in bytes, FLOPs as totals of the whole profile. A name that PyTorch
     cut keeps its "...".
     """
-    start = _first_mention(text)
+    start = _start(text)
     if start is None:
         return None
     reader = _Reader()
-    lines = decode(text[start : start + TABLE_LIMIT_BYTES]).splitlines()
-    for number, line in enumerate(lines, start=text.count(b"\n", 0, start) + 1):
-        reader.take(line[:LINE_LIMIT], number)
+    above = text.rfind(b"\n", 0, start - 1) + 1 if start else 0
+    for number, line in lines_from(text, above):
+        reader.take(line, number)
         if reader.is_finished:
             break
     return reader.table(path, other_tables=max(0, text.count(b"Self CPU %") - 1))
 
 
-def _first_mention(text: bytes) -> int | None:
-    """Where to begin: a line above the first with words of a heading, or a bare row."""
-    places = [place for place in (text.find(word) for word in _HEADING_WORDS) if place >= 0]
-    bare = _BARE_ROW.search(text)
-    if bare is not None:
-        places.append(bare.start())
-    if not places:
-        return None
-    line = text.rfind(b"\n", 0, min(places)) + 1
-    return text.rfind(b"\n", 0, line - 1) + 1 if line else 0
+def _start(text: bytes) -> int | None:
+    """Where the line begins that is a table's heading, or a row without one; None without any."""
+    headings = (
+        start
+        for words in _HEADING_WORDS
+        for start, line in _lines_with(text, words)
+        if columns_of(_headings(line)) is not None
+    )
+    bare = (start for start, line in _bare_lines(text) if _inferred(line) is not None)
+    places = [place for place in (next(headings, None), next(bare, None)) if place is not None]
+    return min(places, default=None)
+
+
+def _lines_with(text: bytes, words: bytes) -> Iterator[tuple[int, str]]:
+    place = text.find(words)
+    for _ in range(_CANDIDATE_LIMIT):
+        if place < 0:
+            return
+        start, end = text.rfind(b"\n", 0, place) + 1, text.find(b"\n", place)
+        yield start, decode(text[start : min(start + LINE_LIMIT, len(text) if end < 0 else end)])
+        if end < 0:
+            return
+        place = text.find(words, end)
+
+
+def _bare_lines(text: bytes) -> Iterator[tuple[int, str]]:
+    for found in itertools.islice(_BARE_ROW.finditer(text), _CANDIDATE_LIMIT):
+        start, end = text.rfind(b"\n", 0, found.start()) + 1, text.find(b"\n", found.start())
+        if found.start() - start < LINE_LIMIT:
+            end = len(text) if end < 0 else end
+            yield start, decode(text[start : min(start + LINE_LIMIT, end)])
+
+
+def _inferred(line: str) -> Columns | None:
+    """The columns of a row without a heading, by the shapes of its cells; None where unknown."""
+    cells = _split(line)
+    headings = INFERRED.get("".join(shape_of(cell) for cell in cells[1:]))
+    return columns_of(headings) if headings is not None and shape_of(cells[0]) == "x" else None
 
 
 @dataclass
@@ -141,7 +174,7 @@ class _Reader:
         if self.rows and not self.is_inferred:
             self.is_closed = True
         if not self.rows:
-            self._rule = tuple(match.span() for match in re.finditer(r"-+", line))
+            self._rule = tuple(match.span() for match in re.finditer(r"-{2,}", line))
             if (
                 self.columns is not None
                 and not self._spans
@@ -153,7 +186,7 @@ class _Reader:
         """Whether the line is a heading; one below rows begins another table."""
         if "CPU" not in line:
             return False
-        found = columns_of(tuple(_split(line)))
+        found = columns_of(_headings(line))
         if found is None:
             return False
         if self.rows and not self.is_inferred:
@@ -171,46 +204,59 @@ class _Reader:
         columns = self.columns
         if columns is None or len(self.rows) >= ROW_LIMIT:
             return
-        row = columns.row(self._cells(line, columns))
+        row = None if self._is_short(line, columns) else columns.row(self._cells(line, columns))
         if row is None and "%" in line:
             row = _torn_row(line, columns)
-            self.torn.append(number)
+            if len(self.torn) < ROW_LIMIT:
+                self.torn.append(number)
         if row is not None:
             self.rows.append(row)
         elif "%" not in line and not (columns.has_stack and line[:1] in " \t"):
             self._foreign += 1
-            self.is_finished = bool(self.rows) and self._foreign > _FOREIGN_LINES
+            self.is_finished = self._foreign > _FOREIGN_LINES
             return
         self._foreign = 0
 
     def _infer(self, line: str, number: int) -> bool:
         """Whether a line without any heading above it is a row of a known layout."""
-        cells = _split(line)
-        headings = INFERRED.get("".join(shape_of(cell) for cell in cells[1:]))
-        if headings is None or shape_of(cells[0]) != "x":
+        self.columns, self.is_inferred, self.first_line = _inferred(line), True, number
+        return self.columns is not None
+
+    def _keeps_to_rule(self, line: str) -> bool:
+        """Whether the blanks of a row stand where those of the rule stand."""
+        ends = [end for _, end in self._spans]
+        between = [line[end:start] for end, (start, _) in zip(ends, self._spans[1:], strict=False)]
+        return bool(ends) and "|" not in line and not "".join(between).strip()
+
+    def _is_short(self, line: str, columns: Columns) -> bool:
+        """Whether a row keeps to the rule and ends before its last, right-aligned column does."""
+        if not self._keeps_to_rule(line) or columns.has_stack:
             return False
-        self.columns, self.is_inferred, self.first_line = columns_of(headings), True, number
-        return True
+        return len(line.rstrip()) < self._spans[-1][1]
 
     def _cells(self, line: str, columns: Columns) -> list[str]:
         """The row's cells, by the rule's spans where the line keeps to them, else by its blanks."""
-        if self._spans and "|" not in line:
-            ends = [end for _, end in self._spans]
-            between = [
-                line[end:start] for end, (start, _) in zip(ends, self._spans[1:], strict=False)
-            ]
-            if not "".join(between).strip() and not line[ends[-1] :].strip():
-                return [line[start:end].strip() for start, end in self._spans]
+        if self._keeps_to_rule(line) and not line[self._spans[-1][1] :].strip():
+            return [line[start:end].strip() for start, end in self._spans]
         cells = _split(line)
         extra = len(cells) - len(columns.fields)
         return [" ".join(cells[: extra + 1]), *cells[extra + 1 :]] if extra > 0 else cells
 
 
 def _is_rule(line: str) -> bool:
+    """Whether a line is a rule, behind a log's prefix perhaps, or the rule of a markdown table."""
     stripped = line.strip()
-    return _RULE.fullmatch(stripped) is not None or (
-        "--" in stripped and _MARKDOWN_RULE.fullmatch(stripped) is not None
-    )
+    start = stripped.find("---")
+    if 0 <= start <= _PREFIX_CHARACTERS and _RULE.fullmatch(stripped[start:]) is not None:
+        return True
+    return "--" in stripped and _MARKDOWN_RULE.fullmatch(stripped) is not None
+
+
+def _headings(line: str) -> tuple[str, ...]:
+    """The cells of a heading line from "Name" on; what stands before it is a log's prefix."""
+    cells = _split(line)
+    place = cells.index("Name") if "Name" in cells[:2] else 0
+    return tuple(cells[place:])
 
 
 def _split(line: str) -> list[str]:

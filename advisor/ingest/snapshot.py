@@ -4,7 +4,9 @@ Every key but an event's `action` and `size` and a segment's `address`, `total_s
 version and is missing from others. What is of a wrong type is left out and counted in the snapshot's gaps.
 """
 
+import io
 from collections import Counter
+from typing import BinaryIO
 
 import msgspec
 import numpy as np
@@ -23,13 +25,19 @@ from advisor.ingest.snapshot_segments import LARGEST_DEVICE_INDEX, DeviceRows, d
 from advisor.ingest.snapshot_stacks import StackTable
 from advisor.model.errors import UnreadableInput
 from advisor.model.evidence import Source
-from advisor.model.snapshot import NOT_RECORDED, AllocatorSnapshot, Annotation, DeviceSnapshot, EventTable
+from advisor.model.snapshot import (
+    NOT_RECORDED,
+    AllocatorSnapshot,
+    Annotation,
+    DeviceSnapshot,
+    EventTable,
+)
 
 KEYS = ("segments", "device_traces")
 """A snapshot has at least one of these; `torch.cuda.memory_snapshot()` is the bare list under the first."""
 
-MOST_BYTES = 1 << 61
-"""Sizes that add up to more than this (2 EiB over a whole history) are damage, and would overflow 64-bit sums."""
+MOST_BYTES = 1 << 60
+"""Sizes that add up to more than this (1 EiB over a whole history) are damage, and would overflow 64-bit sums."""
 
 MOST_ANNOTATIONS = 1_000_000
 
@@ -38,11 +46,12 @@ MOST_SETTINGS = 200
 REMEDY = "give what torch.cuda.memory._dump_snapshot('snapshot.pickle') writes"
 
 
-def read_snapshot(data: bytes, path: str) -> AllocatorSnapshot:
+def read_snapshot(data: bytes | BinaryIO, path: str) -> AllocatorSnapshot:
     """Read a snapshot.
 
     Args:
-        data: the whole file, decompressed. The caller limits the address space of the process while this runs.
+        data: the whole file, decompressed: a seekable stream, which saves holding a pickle's bytes beside what they become, or the
+            bytes. The caller limits the address space of the process while this runs.
         path: how to call it in messages.
 
     Returns:
@@ -53,19 +62,23 @@ def read_snapshot(data: bytes, path: str) -> AllocatorSnapshot:
     """
     try:
         with garbage_collector_off():
-            return _snapshot(_loaded(data, path), path)
+            return _snapshot(_loaded(io.BytesIO(data) if isinstance(data, bytes) else data, path), path)
     except (MemoryError, RecursionError, OverflowError) as error:
         raise UnreadableInput(
-            f"{path} cannot be read as an allocator snapshot ({type(error).__name__})", "it is damaged or hostile; " + REMEDY
+            f"{path} cannot be read as an allocator snapshot ({type(error).__name__})",
+            "it is damaged or hostile; " + REMEDY,
         ) from None
 
 
-def _loaded(data: bytes, path: str) -> object:
-    if not data:
+def _loaded(stream: BinaryIO, path: str) -> object:
+    begin = stream.tell()
+    first = stream.read(1)
+    stream.seek(begin)
+    if not first:
         raise UnreadableInput(f"{path} is empty", REMEDY)
-    if data[:1] in b"\x80(]}":
-        return load_plain_pickle(data, path)
-    body = data.removeprefix(b"\xef\xbb\xbf")
+    if first in b"\x80(]}":
+        return load_plain_pickle(stream, path)
+    body = stream.read().removeprefix(b"\xef\xbb\xbf")
     if body.lstrip()[:1] not in (b"{", b"["):
         raise UnreadableInput(f"{path} is no allocator snapshot: neither a pickle nor JSON", REMEDY)
     try:
@@ -78,23 +91,34 @@ def _snapshot(loaded: object, path: str) -> AllocatorSnapshot:
     if type(loaded) is list:
         loaded = {"segments": loaded}
     if type(loaded) is not dict or not any(type(loaded.get(key)) is list for key in KEYS):
-        raise UnreadableInput(f"{path} holds no allocator snapshot: it has neither `segments` nor `device_traces`", REMEDY)
+        raise UnreadableInput(
+            f"{path} holds no allocator snapshot: it has neither `segments` nor `device_traces`",
+            REMEDY,
+        )
     problems: Counter[str] = Counter()
     stacks, categories, texts = StackTable(), Names(MOST_CATEGORIES), Names(MOST_TEXTS)
     rows = device_rows(loaded.get("segments"), stacks, problems)
     histories = loaded.get("device_traces")
     histories = histories[: LARGEST_DEVICE_INDEX + 1] if type(histories) is list else []
     tables = {
-        index: event_table(history, stacks, categories, texts, problems) for index, history in enumerate(histories) if history
+        index: event_table(history, stacks, categories, texts, problems)
+        for index, history in enumerate(histories)
+        if history
     }
-    devices = [_device(index, rows.get(index), tables.get(index)) for index in sorted({*rows, *tables})]
+    devices = [
+        _device(index, rows.get(index), tables.get(index)) for index in sorted({*rows, *tables})
+    ]
     _check_sums(devices, path)
     is_from_profiler = bool(categories.names)
-    gaps = [f"{count} {problem}, left out" for problem, count in (problems + stacks.problems).items()]
+    gaps = [
+        f"{count} {problem}, left out" for problem, count in (problems + stacks.problems).items()
+    ]
     if is_from_profiler and histories:
         # The profiler appends the host behind the devices.
         devices = [device for device in devices if device.index < len(histories) - 1]
-        gaps.append("made by the profiler: it knows tensors, not segments, so reserved and cached memory are unknown")
+        gaps.append(
+            "made by the profiler: it knows tensors, not segments, so reserved and cached memory are unknown"
+        )
     if loaded.get("host_segments") or loaded.get("host_traces"):
         gaps.append("the history of pinned host memory is not read")
     if not devices and not any(type(loaded.get(key)) is list and not loaded[key] for key in KEYS):
@@ -128,7 +152,9 @@ def _check_sums(devices: list[DeviceSnapshot], path: str) -> None:
     for device in devices:
         for table in (device.segments, device.blocks, device.events):
             if float(np.sum(table.size_bytes, dtype=np.float64)) > MOST_BYTES:
-                raise UnreadableInput(f"{path} is damaged: its sizes add up to more than any machine has", REMEDY)
+                raise UnreadableInput(
+                    f"{path} is damaged: its sizes add up to more than any machine has", REMEDY
+                )
 
 
 def _settings(value: object) -> tuple[tuple[str, str], ...]:
@@ -142,7 +168,9 @@ def _settings(value: object) -> tuple[tuple[str, str], ...]:
         parts = setting.items() if type(setting) is dict else [(None, setting)]
         for part, scalar in list(parts)[:MOST_SETTINGS]:
             if type(scalar) in (str, int, float, bool) and (part is None or type(part) is str):
-                flat[_clean(name if part is None else f"{name}.{part}")] = _clean(str(scalar) if _is_short(scalar) else "")
+                flat[_clean(name if part is None else f"{name}.{part}")] = _clean(
+                    str(scalar) if _is_short(scalar) else ""
+                )
     return tuple(flat.items())
 
 
@@ -162,5 +190,12 @@ def _annotations(values: object, problems: Counter[str]) -> tuple[Annotation, ..
         time_us = whole(entry.get("time_us"), LARGEST_ADDRESS)
         if type(name) is str and stage in ("START", "END") and time_us != NOT_RECORDED:
             device = max(0, whole(entry.get("device"), LARGEST_DEVICE_INDEX))
-            marks.append(Annotation(name=_clean(name), is_start=stage == "START", device_index=device, time_us=time_us))
+            marks.append(
+                Annotation(
+                    name=_clean(name),
+                    is_start=stage == "START",
+                    device_index=device,
+                    time_us=time_us,
+                )
+            )
     return tuple(marks)

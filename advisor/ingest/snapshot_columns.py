@@ -2,7 +2,7 @@
 
 from collections import Counter
 from operator import itemgetter
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,8 +35,8 @@ ACTIONS = {
 MOST_CATEGORIES = 100
 """Distinct categories that are kept; the profiler has eight."""
 
-FIRST_EVENTS = 10_000
-"""Events that are searched for an optional key; every version writes it with all events of a kind, or with none."""
+CHUNK = 50_000
+"""Events that are turned into columns, and let go, at a time: 30 MB of dictionaries."""
 
 MOST_TEXTS = 1_000_000
 """Distinct `user_metadata` that are kept; at most one an event."""
@@ -78,7 +78,11 @@ def numbers(entries: Entries, key: str, most: int, problems: Counter[str]) -> ND
                 column[wrong] = NOT_RECORDED
             return column
     checked = [whole(value, most) for value in values]
-    bad = sum(1 for value, number in zip(values, checked, strict=True) if number == NOT_RECORDED and value is not None)
+    bad = sum(
+        1
+        for value, number in zip(values, checked, strict=True)
+        if number == NOT_RECORDED and value is not None
+    )
     if bad:
         problems[f"values of `{key}` that cannot be"] += bad
     return np.fromiter(checked, np.int64, len(checked))
@@ -106,8 +110,28 @@ class Names:
 
 
 def event_table(values: object, stacks: StackTable, categories: Names, texts: Names, problems: Counter[str]) -> EventTable:
-    """The events of one device as columns; entries without an action or a size are left out and counted."""
-    entries = entries_of(values, "events", problems)
+    """The events of one device as columns; entries without an action or a size are left out and counted.
+
+    The list is emptied on the way, so that columns and dictionaries are never in memory together.
+    """
+    if type(values) is not list:
+        values = entries_of(values, "events", problems)
+    pieces = []
+    while values or not pieces:
+        chunk, values[:CHUNK] = values[:CHUNK], []
+        pieces.append(_piece(entries_of(chunk, "events", problems), stacks, categories, texts, problems))
+    columns = {name: frozen(np.concatenate([piece[name] for piece, _ in pieces])) for name in pieces[0][0]}
+    free: dict[int, int] = {}
+    row = 0
+    for piece, found in pieces:
+        free |= {row + at: size for at, size in found.items()}
+        row += len(piece["action"])
+    return EventTable(**columns, device_free_bytes=free)
+
+
+def _piece(
+    entries: Entries, stacks: StackTable, categories: Names, texts: Names, problems: Counter[str]
+) -> tuple[dict[str, NDArray[Any]], dict[int, int]]:
     action = _actions(entries)
     size_bytes = numbers(entries, "size", LARGEST_BYTES, problems)
     size_bytes[(size_bytes == NOT_RECORDED) & (action == Action.ANNOTATE)] = 0  # a tag has no size of its own
@@ -117,40 +141,43 @@ def event_table(values: object, stacks: StackTable, categories: Names, texts: Na
         entries = [entry for entry, good in zip(entries, sound.tolist(), strict=True) if good]
         action, size_bytes = action[sound], size_bytes[sound]
     stream = numbers(entries, "stream", LARGEST_ADDRESS, problems)
-    return EventTable(
-        action=frozen(action),
-        address=frozen(numbers(entries, "addr", LARGEST_ADDRESS, problems)),
-        size_bytes=frozen(size_bytes),
-        stream=frozen(np.maximum(stream, 0)),
-        stack=frozen(np.array(stacks.column(entries), np.int32)),
-        time_us=frozen(numbers(entries, "time_us", LARGEST_ADDRESS, problems)),
-        category=frozen(_named(entries, "category", categories).astype(np.int8)),
-        text=frozen(_named(entries, "user_metadata", texts)),
-        device_free_bytes={
-            int(row): free
-            for row in np.flatnonzero(action == Action.OOM)
-            if (free := whole(entries[row].get("device_free"), LARGEST_BYTES)) != NOT_RECORDED
-        },
-    )
+    columns = {
+        "action": action,
+        "address": numbers(entries, "addr", LARGEST_ADDRESS, problems),
+        "size_bytes": size_bytes,
+        "stream": np.maximum(stream, 0),
+        "stack": np.array(stacks.column(entries), np.int32),
+        "time_us": numbers(entries, "time_us", LARGEST_ADDRESS, problems),
+        "category": _named(entries, "category", categories).astype(np.int8),
+        "text": _named(entries, "user_metadata", texts),
+    }
+    free = {
+        int(row): size
+        for row in np.flatnonzero(action == Action.OOM)
+        if (size := whole(entries[row].get("device_free"), LARGEST_BYTES)) != NOT_RECORDED
+    }
+    return columns, free
 
 
 def _actions(entries: Entries) -> NDArray[np.int8]:
     values = [entry.get("action") for entry in entries]
     if set(map(type, values)) <= {str}:
-        code_of = {value: int(ACTIONS.get(value, Action.OTHER)) for value in set(values)}  # type: ignore[arg-type] # all are str
+        code_of: dict[object, int] = {value: int(ACTIONS.get(str(value), Action.OTHER)) for value in set(values)}
         return np.fromiter(map(code_of.__getitem__, values), np.int8, len(values))
     # Only texts are looked up: hashing something else could be made to recurse without end.
-    codes = (int(ACTIONS.get(value, Action.OTHER)) if type(value) is str else NOT_RECORDED for value in values)
+    codes = (
+        int(ACTIONS.get(value, Action.OTHER)) if type(value) is str else NOT_RECORDED
+        for value in values
+    )
     return np.fromiter(codes, np.int8, len(values))
 
 
 def _named(entries: Entries, key: str, names: Names) -> NDArray[np.int32]:
-    """A column of texts by their numbers. A key that is in none of the first events was not written by that version at all."""
+    """A column of texts by their numbers."""
     column = np.full(len(entries), NOT_RECORDED, np.int32)
-    if not any(key in entry for entry in entries[:FIRST_EVENTS]):
-        return column
     values = [entry.get(key) for entry in entries]
-    if set(map(type, values)) <= {str} and set(values) == {""}:
+    kinds = set(map(type, values))
+    if kinds <= {type(None)} or (kinds <= {str} and set(values) == {""}):
         return column
     for row, value in enumerate(values):
         if value is not None and value != "":

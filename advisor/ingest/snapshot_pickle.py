@@ -6,10 +6,13 @@ import io
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from typing import BinaryIO
 
 from advisor.model.errors import UnreadableInput
 
-REMEDY = "save it with torch.cuda.memory._dump_snapshot('snapshot.pickle'), which writes plain data only"
+REMEDY = (
+    "save it with torch.cuda.memory._dump_snapshot('snapshot.pickle'), which writes plain data only"
+)
 
 READ_AHEAD_BYTES = 1024 * 1024
 """The C unpickler asks its file for a few bytes at a time unless it can peek; a buffered reader of this size lets it."""
@@ -57,8 +60,12 @@ def garbage_collector_off() -> Iterator[None]:
             gc.enable()
 
 
-def load_plain_pickle(data: bytes, path: str) -> object:
+def load_plain_pickle(stream: BinaryIO, path: str) -> object:
     """The object in a pickle that holds plain data.
+
+    Args:
+        stream: the pickle, from here to its end; it must be seekable.
+        path: how to call it in messages.
 
     The caller limits the address space of the process: a pickle of a few bytes can claim a memo of 64 GB, and only then is that a
     MemoryError, which is reported like any other damage.
@@ -67,11 +74,15 @@ def load_plain_pickle(data: bytes, path: str) -> object:
         UnreadableInput: it is no pickle, is damaged, or asks for anything but plain data.
     """
     try:
-        return _on_a_deep_stack(lambda: _PlainUnpickler(_peekable(data)).load(), data)
+        return _on_a_deep_stack(lambda: _PlainUnpickler(_peekable(stream)).load(), stream)
     except RefusedGlobal as refusal:
-        raise UnreadableInput(f"{path} is a pickle that holds more than plain data, {refusal}", REMEDY) from None
+        raise UnreadableInput(
+            f"{path} is a pickle that holds more than plain data, {refusal}", REMEDY
+        ) from None
     except MemoryError:
-        raise UnreadableInput(f"{path} claims more memory than it may take", "it is damaged or hostile; " + REMEDY) from None
+        raise UnreadableInput(
+            f"{path} claims more memory than it may take", "it is damaged or hostile; " + REMEDY
+        ) from None
     except Exception as damage:  # noqa: BLE001 - pickle raises almost anything on damaged input; the family is one here
         words = " ".join(str(damage).split())[:SNIPPET].encode("ascii", "backslashreplace").decode()
         raise UnreadableInput(
@@ -80,14 +91,18 @@ def load_plain_pickle(data: bytes, path: str) -> object:
         ) from None
 
 
-def _peekable(data: bytes) -> io.BufferedReader:
-    # BytesIO shares the bytes; it is no RawIOBase for the type checker only.
-    return io.BufferedReader(io.BytesIO(data), READ_AHEAD_BYTES)  # type: ignore[arg-type]
+def _peekable(stream: BinaryIO) -> io.BufferedReader:
+    # Anything with read and readinto serves; the type asks for a raw stream.
+    return io.BufferedReader(stream, READ_AHEAD_BYTES)  # type: ignore[type-var]
 
 
-def _on_a_deep_stack(load: Callable[[], object], data: bytes) -> object:
+def _on_a_deep_stack(load: Callable[[], object], stream: BinaryIO) -> object:
     """Run `load` where the deepest tuple that the file could hold can be hashed without running off the stack."""
-    tuple_count = sum(data.count(opcode) for opcode in TUPLE_OPCODES)
+    begin = stream.tell()
+    tuple_count = 0
+    while piece := stream.read(READ_AHEAD_BYTES):
+        tuple_count += sum(map(piece.count, TUPLE_OPCODES))
+    stream.seek(begin)
     if tuple_count <= SAFE_TUPLE_COUNT:
         return load()
     needed = tuple_count * STACK_BYTES_PER_TUPLE

@@ -6,7 +6,13 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.ingest.snapshot_columns import LARGEST_ADDRESS, LARGEST_BYTES, entries_of, frozen, whole
+from advisor.ingest.snapshot_columns import (
+    LARGEST_ADDRESS,
+    LARGEST_BYTES,
+    entries_of,
+    frozen,
+    whole,
+)
 from advisor.ingest.snapshot_stacks import StackTable
 from advisor.model.snapshot import NOT_RECORDED, BlockState, BlockTable, SegmentTable
 
@@ -57,7 +63,9 @@ class DeviceRows:
         )
 
 
-def device_rows(values: object, stacks: StackTable, problems: Counter[str]) -> dict[int, DeviceRows]:
+def device_rows(
+    values: object, stacks: StackTable, problems: Counter[str]
+) -> dict[int, DeviceRows]:
     """The rows of every device that has a segment; what cannot be is left out and counted."""
     devices: dict[int, DeviceRows] = {}
     for segment in entries_of(values, "segments", problems):
@@ -88,7 +96,9 @@ def device_rows(values: object, stacks: StackTable, problems: Counter[str]) -> d
     return devices
 
 
-def _block_rows(segment: dict[str, object], number: int, start: int, stacks: StackTable, problems: Counter[str]) -> list[Row]:
+def _block_rows(
+    segment: dict[str, object], number: int, start: int, stacks: StackTable, problems: Counter[str]
+) -> list[Row]:
     rows = []
     address = start
     for block in entries_of(segment.get("blocks"), "lists of blocks", problems):
@@ -110,7 +120,9 @@ def _block_rows(segment: dict[str, object], number: int, start: int, stacks: Sta
     return rows
 
 
-def _live_use(block: dict[str, object], requested: int, stacks: StackTable, problems: Counter[str]) -> tuple[int, int]:
+def _live_use(
+    block: dict[str, object], requested: int, stacks: StackTable, problems: Counter[str]
+) -> tuple[int, int]:
     """The stack and requested size of a live block: its own, or those of the newest entry of its `history` (torch 2.0)."""
     if "frames" in block or "history" not in block:
         frames = block.get("frames")
@@ -122,7 +134,9 @@ def _live_use(block: dict[str, object], requested: int, stacks: StackTable, prob
     newest = history[0]
     real = whole(newest.get("real_size"), LARGEST_BYTES)
     frames = newest.get("frames")
-    return (stacks.index(frames) if frames else NOT_RECORDED), (real if real != NOT_RECORDED else requested)
+    return (stacks.index(frames) if frames else NOT_RECORDED), (
+        real if real != NOT_RECORDED else requested
+    )
 
 
 def _pool_id(value: object) -> tuple[int, int]:

@@ -16,7 +16,7 @@ class StackTable:
     """Distinct frames and stacks, in the order in which they were first seen.
 
     Equal frames of a pickled snapshot are one and the same dictionary, so a stack is recognized by the identities of its frames; the
-    snapshot must be kept alive while this table is filled.
+    table keeps those frames alive, lest another dictionary comes to have their identity.
 
     Attributes:
         problems: what was wrong with frames, by kind, counted.
@@ -29,6 +29,7 @@ class StackTable:
         self._frame_of: dict[tuple[str, str, int], int] = {}
         self._stack_of: dict[tuple[int, ...], int] = {}
         self._remembered: dict[tuple[int, ...], int] = {}
+        self._alive: list[object] = []
 
     def index(self, frames: object) -> int:
         """The index of a stack given as the snapshot has it, innermost first; NOT_RECORDED where it is no list."""
@@ -46,30 +47,36 @@ class StackTable:
             self.stacks.append(stack)
         if len(self._remembered) < MOST_REMEMBERED:
             self._remembered[key] = found
+            self._alive.append(frames)
         return found
 
     def column(self, entries: list[dict[str, object]]) -> list[int]:
         """The stack of every entry, by its `frames`.
 
-        A program runs in loops: after a stack comes mostly the one that came after it the last time. Comparing two lists of the same
-        dictionaries takes a tenth of the time that building a key from them does, so that guess is tried first.
+        A program runs in loops: an event has mostly the stack of the one before, or the one that came after it the last time.
+        Comparing two lists of the same dictionaries takes a tenth of the time that building a key from them does, so these two are
+        tried first.
         """
-        guessed: dict[int, tuple[list[object], int]] = {}
         nothing: tuple[list[object], int] = ([], NOT_RECORDED)
-        before = NOT_RECORDED
+        following: dict[int, tuple[list[object], int]] = {}
+        empty = NOT_RECORDED
+        last = nothing
         column = []
         for entry in entries:
             frames = entry.get("frames")
-            if not frames:  # of autograd's threads; what they interrupt goes on afterwards
-                column.append(self.index(frames))
-                continue
-            example, found = guessed.get(before, nothing)
-            if found == NOT_RECORDED or frames != example:
-                found = self.index(frames)
-                if found != NOT_RECORDED:
-                    guessed[before] = (frames, found)  # type: ignore[assignment] # only a list has an index
-            column.append(found)
-            before = found
+            if frames and type(frames) is list:
+                if frames != last[0]:
+                    guess = following.get(last[1], nothing)
+                    if frames != guess[0]:
+                        guess = (frames, self.index(frames))
+                        following[last[1]] = guess
+                    last = guess
+                column.append(last[1])
+            else:
+                # Of a thread without Python frames, or not recorded; what it interrupts goes on afterwards.
+                if frames == [] and empty == NOT_RECORDED:
+                    empty = self.index([])
+                column.append(empty if frames == [] else self.index(frames))
         return column
 
     def _frame(self, frame: object) -> int:

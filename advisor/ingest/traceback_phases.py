@@ -8,11 +8,12 @@ start of an engine). An optimizer whose step() calls the training step as its cl
 import re
 from collections.abc import Sequence
 
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import Frame, Phase
 
 
-def _path(*parts: str) -> re.Pattern[str]:
-    return re.compile("|".join(re.escape(part) for part in parts))
+def _path(*parts: str) -> LazyPattern:
+    return LazyPattern("|".join(re.escape(part) for part in parts))
 
 
 def _names(*names: str) -> frozenset[str]:
@@ -28,7 +29,7 @@ _OPTIMIZER_FUNCTIONS = _names(
     "_multi_tensor_sgd", "_take_model_step", "_optimizer_step", "initialize_optimizer_states", "optimizer_step", "init_state",
     "_initialize_state", "update_step",
 )  # fmt: skip
-_OPTIMIZER_CODE = re.compile(
+_OPTIMIZER_CODE = LazyPattern(
     r"(?:optim(?:izer)?|opt|scaler|solver)\w{0,20}\.step\(|exp_avg(?:_sq)?['\"\]]|_foreach_(?:sqrt|div|addc|mul|lerp)"
 )
 
@@ -41,7 +42,7 @@ _BACKWARD_FUNCTIONS = _names(
     "reduce_ipg_grads",
     "_backward",
 )
-_BACKWARD_CODE = re.compile(r"\.backward\(|autograd\.grad\(|run_backward\(")
+_BACKWARD_CODE = LazyPattern(r"\.backward\(|autograd\.grad\(|run_backward\(")
 
 _LOSS_FUNCTIONS = _names(
     "cross_entropy", "nll_loss", "kl_div", "mse_loss", "l1_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
@@ -52,10 +53,10 @@ _LOSS_FUNCTIONS = _names(
 _LOSS_FILES = _path(
     "torch/nn/modules/loss.py", "transformers/loss/", "vocab_parallel_cross_entropy.py"
 )
-_LOSS_CODE = re.compile(
+_LOSS_CODE = LazyPattern(
     r"\blogits\b[\w.\[\], :]{0,40}\.float\(\)|logits\.to\(torch\.float32|\blm_head\(|\.log_softmax\(|\boutput_layer\("
 )
-_LOSS_CODE_INNERMOST = re.compile(
+_LOSS_CODE_INNERMOST = LazyPattern(
     r"cross_entropy\(|\bcriterion\(|\bloss_f(?:n|ct|unc)\w{0,12}\(|nll_loss\(|mse_loss\("
 )
 
@@ -86,7 +87,7 @@ _MODULE_MOVES = _names(
     "<lambda>",
     "to_empty",
 )
-_LOADING_CODE = re.compile(
+_LOADING_CODE = LazyPattern(
     r"\bmodel\w{0,20}\.(?:to|cuda|half)\(|torch\.load\(|\.from_pretrained\(|load_state_dict\("
 )
 
@@ -96,7 +97,7 @@ _CHECKPOINT_FUNCTIONS = _names(
     "zero3_consolidated_16bit_state_dict", "_summon_full_params", "optim_state_dict", "full_optim_state_dict", "save_state",
     "_full_state_dict", "_full_pre_state_dict_hook", "_full_post_state_dict_hook", "save_16bit_model", "dump_checkpoint",
 )  # fmt: skip
-_CHECKPOINT_CODE = re.compile(r"torch\.save\(|\.state_dict\(|save_checkpoint\(|save_pretrained\(")
+_CHECKPOINT_CODE = LazyPattern(r"torch\.save\(|\.state_dict\(|save_checkpoint\(|save_pretrained\(")
 
 _DATA_FILES = _path(
     "torch/utils/data/",
@@ -109,21 +110,21 @@ _DATA_FUNCTIONS = _names(
     "__getitem__", "collate", "collate_fn", "default_collate", "pin_memory", "_next_data", "send_to_device", "_prepare_inputs",
     "_prepare_input", "move_data_to_device", "batch_to_device", "pin_memory_batch", "preload", "move_to_device",
 )  # fmt: skip
-_DATA_CODE = re.compile(
+_DATA_CODE = LazyPattern(
     r"\b(?:inputs?|batch|images?|imgs?|labels?|targets?|data|x|y|samples?|input_ids)\w{0,12}(?:\[[^\]\n]{1,40}\])?\.(?:to|cuda)\("
 )
 
-_GENERATION = re.compile(
+_GENERATION = LazyPattern(
     r"^(?:generate|_sample|sample|_generate|greedy_search|beam_search|_beam_search|_greedy_search|assisted_decoding|"
     r"contrastive_search|_contrastive_search|_assisted_decoding|generate_text|stream_generate|model_generate|_prefill|"
     r"sample_tokens|decode_step|generate_sequences|prepare_inputs_for_generation|inference_step)$"
 )
-_EVALUATION = re.compile(
+_EVALUATION = LazyPattern(
     r"^(?:evaluate\w{0,24}|evaluation_loop|prediction_loop|prediction_step|predict_step|validat(?:e|ion)\w{0,24}|val_?step|eval_?\w{0,24}|"
     r"_?run_(?:eval\w{0,16}|validation|val|test)|test_step|_evaluate\w{0,16}|_run_sanity_check|test_epoch|val_epoch|valid_step|"
     r"_loglikelihood_tokens|loglikelihood|nested_concat|do_eval\w{0,12}|validation_loop)$"
 )
-_ENGINE_START = re.compile(
+_ENGINE_START = LazyPattern(
     r"^(?:determine_num_available_blocks|determine_available_memory|_?initialize_kv_caches?|initialize_kv_cache_tensors|profile_run|"
     r"_dummy_run|init_cache_engine|initialize_cache|_allocate_kv_cache\w{0,12}|allocate_kv_cache|warm_up_model|capture_model|"
     r"compile_or_warm_up_model|init_memory_pool|_?init_pools|init_device|check_enough_kv_cache_memory|_check_enough_kv_cache_memory|"

@@ -1,9 +1,11 @@
 """Frames of the traceback above a message: CPython's, faulthandler's, IPython's and Rich's, decorated or interleaved."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.ingest.log_lines import LogLine
 from advisor.ingest.log_prefixes import Speaker
 from advisor.model.failure import Frame
@@ -12,8 +14,7 @@ MOST_FRAMES = 200
 """Frames kept, the innermost ones; a recursion prints thousands."""
 
 LINES_ABOVE = 700
-LINES_NEAR = 90
-"""How far above its message a traceback is looked for, in lines: near first, far where it has not begun there."""
+"""How far above its message a traceback is looked for, in lines."""
 
 _LINES_BETWEEN_FRAMES = 12
 """Other lines that may stand between two frames: code, markers, another process's output. Beyond, the traceback has ended."""
@@ -21,32 +22,34 @@ _LINES_BETWEEN_FRAMES = 12
 _CODE_LENGTH = 300
 """Characters of a code line that are kept."""
 
-_PYTHON = re.compile(
+_PYTHON = LazyPattern(
     r'(?:^|[\s>|│└├╰])File "(?P<file>[^"\n]{1,500})", line (?P<line>\d{1,8})(?:,? in (?P<function>[^\s,][^\n]{0,200}))?'
 )
-_IPYTHON = re.compile(
+_IPYTHON = LazyPattern(
     r"^(?:File )?(?P<file>(?:[/~]|[A-Za-z]:\\)[^\n]{1,400}?\.py):(?P<line>\d{1,8}),? in (?P<function>[\w.<>]{1,120})"
 )
-_IPYTHON_OLD = re.compile(
+_IPYTHON_OLD = LazyPattern(
     r"^(?P<file>[^\s\"'][^\n\"']{0,400}?(?:\.pyc?|>)) in (?P<function>[\w.<>]{1,120})(?:\(|$)"
 )
-_NOTEBOOK_CELL = re.compile(
+_NOTEBOOK_CELL = LazyPattern(
     r"^(?:Cell|Input) In ?\[(?P<cell>\d{1,6})\],? (?:line (?P<line>\d{1,8})|in )"
 )
-_RICH = re.compile(
+_RICH = LazyPattern(
     r"^[│|] {1,4}(?P<file>[^\s:][^:\n]{0,400}?\.py):(?P<line>\d{1,8}) in (?P<function>[\w.<>]{1,120})"
 )
 _FORMS = (_PYTHON, _RICH, _IPYTHON, _IPYTHON_OLD, _NOTEBOOK_CELL)
 
-_ARROW = re.compile(r"^(?:[│|] {0,3}❱|-{2,8}>) {0,3}\d{1,8} ?(?P<code>[^\n]{0,300}?)\s{0,80}[│|]?$")
-_HEADER = re.compile(
+_ARROW = LazyPattern(
+    r"^(?:[│|] {0,3}❱|-{2,8}>) {0,3}\d{1,8} ?(?P<code>[^\n]{0,300}?)\s{0,80}[│|]?$"
+)
+_HEADER = LazyPattern(
     r"(?:Traceback \((?P<order>most recent call|innermost) (?P<end>last|first)\)|Traceback \(most recent)"
 )
-_FAULTHANDLER = re.compile(
+_FAULTHANDLER = LazyPattern(
     r"(?:Current thread|Thread) 0x[0-9a-f]{4,20} .{0,40}\(most recent call first\)"
 )
-_MARKERS = re.compile(r"^[\s│|]*[\^~└│├╰ ]+[\^~]*\s*$|^\s*\.\.\. |^\s*\[Previous line repeated")
-_EXCEPTION = re.compile(
+_MARKERS = LazyPattern(r"^[\s│|]*[\^~└│├╰ ]+[\^~]*\s*$|^\s*\.\.\. |^\s*\[Previous line repeated")
+_EXCEPTION = LazyPattern(
     r"^(?:[^\w\n]{0,8})((?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Exhausted|Killed|Interrupt))(?::|\s*$)"
 )
 
@@ -58,12 +61,10 @@ class Traceback:
     Attributes:
         frames: outermost first; empty where there are none.
         lines: the numbers of the log's lines that belong to it, code lines included.
-        is_open: whether it may begin above the lines that were given.
     """
 
     frames: tuple[Frame, ...] = ()
     lines: frozenset[int] = frozenset()
-    is_open: bool = False
 
 
 def frame_of(text: str) -> Frame | None:
@@ -97,20 +98,17 @@ def exception_of(text: str) -> str:
     return found[1] if found else ""
 
 
-def traceback_above(lines: Sequence[LogLine], speaker: Speaker) -> Traceback:
+def traceback_above(upward: Iterable[LogLine], speaker: Speaker) -> Traceback:
     """The innermost traceback that ends above a message.
 
     Args:
-        lines: what stands above the message, in the log's order.
+        upward: what stands above the message, the nearest line first; read as far as needed.
         speaker: whom the message is from; lines of other ranks and processes are passed over.
     """
-    own = [
-        line for line in lines if _same_speaker(line.speaker, speaker) and not _is_empty(line.text)
-    ]
-    first, has_header, is_reversed = _beginning(own)
+    own, innermost_first = _own_lines(upward, speaker)
     frames: list[Frame] = []
     numbers: set[int] = set()
-    for line in own[first:]:
+    for line in own:
         frame = frame_of(line.text)
         arrow = _ARROW.match(line.text)
         if frame is not None:
@@ -119,53 +117,48 @@ def traceback_above(lines: Sequence[LogLine], speaker: Speaker) -> Traceback:
         elif frames and arrow is not None:
             frames[-1] = _with_code(frames[-1], arrow["code"], line.text)
             numbers.add(line.number)
-        elif (
-            frames
-            and not frames[-1].code
-            and line.text.startswith((" ", "\t"))
-            and not _MARKERS.match(line.text)
-        ):
+        elif frames and not frames[-1].code and _is_code(line.text):
             frames[-1] = _with_code(frames[-1], line.text, "")
             numbers.add(line.number)
-    if is_reversed:
+    if innermost_first:
         frames.reverse()
-    is_open = bool(lines) and not has_header and (bool(frames) or len(own) <= _LINES_BETWEEN_FRAMES)
-    return Traceback(tuple(frames[-MOST_FRAMES:]), frozenset(numbers), is_open)
+    return Traceback(tuple(frames[-MOST_FRAMES:]), frozenset(numbers))
 
 
-def _beginning(own: Sequence[LogLine]) -> tuple[int, bool, bool]:
-    """Where the traceback begins: behind its header, or at the first frame of an unbroken run.
+def _own_lines(upward: Iterable[LogLine], speaker: Speaker) -> tuple[list[LogLine], bool]:
+    """The traceback's lines in the log's order, and whether the innermost frame is printed first.
 
-    Returns:
-        The index of its first line, whether a header was seen, and whether the innermost frame is printed first.
+    It begins below its header, or, where a user cut that off, at the first frame of an unbroken run.
     """
-    first = len(own)
-    others = 0
-    for index in range(len(own) - 1, -1, -1):
-        text = own[index].text
-        if _HEADER.search(text):
-            return index + 1, True, False
-        if _FAULTHANDLER.search(text):
-            return index + 1, True, True
-        if frame_of(text) is not None:
-            first, others = index, 0
-        elif first < len(own) and exception_of(text):
-            return first, True, False
+    own: list[LogLine] = []
+    length, others = 0, 0
+    for line in islice(upward, LINES_ABOVE):
+        if not _same_speaker(line.speaker, speaker) or not line.text.strip():
+            continue
+        if _HEADER.search(line.text):
+            return own[::-1], False
+        if _FAULTHANDLER.search(line.text):
+            return own[::-1], True
+        own.append(line)
+        if frame_of(line.text) is not None:
+            length, others = len(own), 0
+        elif length and exception_of(line.text):
+            break
         else:
             others += 1
             if others > _LINES_BETWEEN_FRAMES:
-                return first, True, False
-    return first, False, False
+                break
+    return own[:length][::-1], False
+
+
+def _is_code(text: str) -> bool:
+    return text.startswith((" ", "\t")) and not _MARKERS.match(text)
 
 
 def _same_speaker(one: Speaker, other: Speaker) -> bool:
     if one.rank is not None or other.rank is not None:
         return one.rank == other.rank
     return one.pid == other.pid
-
-
-def _is_empty(text: str) -> bool:
-    return not text.strip()
 
 
 def _with_code(frame: Frame, code: str, marked: str) -> Frame:

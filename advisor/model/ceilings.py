@@ -8,7 +8,10 @@ from advisor.model.evidence import Evidence
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """One number of the catalogue with where it comes from; `verified` is False where no primary source backs it."""
+    """One number of the catalogue with where it comes from.
+
+    `verified` is False where no primary source backs it.
+    """
 
     value: float
     source: str
@@ -26,9 +29,11 @@ class DeviceCeilings(Evidence):
         architecture: "Hopper", "CDNA3", ...
         capability: "9.0", "gfx942", ...
         sm_count: streaming multiprocessors or compute units of one device as PyTorch sees it.
-        memory_bytes: nominal capacity; for a name that exists in two sizes, None unless the name tells.
+        memory_bytes: nominal capacity; for a name that exists in two sizes, None unless the name
+            tells.
         bandwidth: bytes per second between device memory and the compute units.
-        dense_peaks: FLOP/s without structured sparsity by dtype: "fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4".
+        dense_peaks: FLOP/s without structured sparsity by dtype: "fp64", "fp32", "tf32", "fp16",
+            "bf16", "fp8", "int8", "fp4".
         measured_peaks: the best measured FLOP/s by dtype, where somebody published one.
         link_bandwidth: NVLink or Infinity Fabric, both directions, bytes per second.
         power_watts: board power.

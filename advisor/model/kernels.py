@@ -55,13 +55,15 @@ class KernelMix(Evidence):
         median_kernel_seconds: without collectives.
         seconds: by kind, those that occur.
         counts: by kind, those that occur.
-        fp32_matmul_seconds / fp32_matmul_count: matrix products and convolutions that the name shows to run in
+        fp32_matmul_seconds / fp32_matmul_count: matrix products and convolutions that the name
+            shows to run in
             fp32 on the ordinary units.
         tensor_core_seconds: those that the name shows to run on tensor or matrix cores.
         tiny_matmul_seconds / tiny_matmul_count: matrix products shorter than `TINY_MATMUL_SECONDS`.
         layout_seconds / layout_count: conversions between NCHW and NHWC and transpositions, part of "copy".
         fused_attention_count: fused attention kernels.
-        bf16_seconds / bf16_count: matrix products and convolutions that the name shows to be in bf16.
+        bf16_seconds / bf16_count: matrix products and convolutions that the name shows to be in
+            bf16.
         backward_ratio: share of the kernels whose names show a backward pass.
         top: the kernels that take most time, at most 20.
     """
@@ -103,7 +105,8 @@ class KernelMix(Evidence):
 
 
 TINY_MATMUL_SECONDS = 10e-6
-"""A matrix product shorter than two launches (about 5 µs each) cannot keep a device busy by itself."""
+"""A matrix product shorter than two launches (about 5 µs each) cannot keep a device busy by
+itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,9 +124,11 @@ class LaunchProfile(Evidence):
         median_launch_seconds: the host's call.
         median_launch_interval_seconds: between launches of one thread within a burst.
         median_queue_seconds: from the launch call to the kernel's start.
-        starved_ratio: share of the kernels whose launch call began after the device had run out of work.
+        starved_ratio: share of the kernels whose launch call began after the device had run out
+            of work.
         starved_seconds: idle time of the device that ends in such a kernel.
         unlaunched_count: kernels without a recorded launch.
+        has_python: Python frames were recorded, which slows the host down.
     """
 
     device_index: int
@@ -140,6 +145,7 @@ class LaunchProfile(Evidence):
     starved_ratio: float
     starved_seconds: float
     unlaunched_count: int = 0
+    has_python: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +158,8 @@ class SynchronizationSite:
         line: "file.py(12): train" where the trace has Python frames; empty otherwise.
         count: calls.
         host_seconds: time spent in them.
-        exposed_seconds: of that, and of what followed until the next launch, the time in which the device idled.
+        exposed_seconds: of that, and of what followed until the next launch, the time in which
+            the device idled.
     """
 
     operator: str
@@ -196,6 +203,7 @@ class CopyGroup:
         largest_bytes: of one copy.
         large_count: copies of 8 MiB and more.
         blocked_seconds: time that the host spent inside the calls that issued them.
+        stalled_seconds: of that, the time in which the device did nothing at all.
     """
 
     name: str
@@ -208,6 +216,7 @@ class CopyGroup:
     largest_bytes: int | None = None
     large_count: int = 0
     blocked_seconds: float = 0.0
+    stalled_seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,7 +239,8 @@ class InputWait(Evidence):
 
     Attributes:
         loader: the iterator's name ("_SingleProcessDataLoaderIter"), or the annotation that says it.
-        is_single_process: the batches are made in the training process itself; None where the name does not tell.
+        is_single_process: the batches are made in the training process itself; None where the
+            name does not tell.
         count: batches fetched.
         wait_seconds: host time inside the iterator.
         exposed_seconds: of that, the time in which the device idled; None without device activity.
@@ -345,7 +355,8 @@ class OptimizerSteps(Evidence):
         host_seconds: inside the marks.
         device_seconds: of the kernels launched inside them; None without joined launches.
         exposed_seconds: idle time of the device inside them; None without device activity.
-        kernel_count: kernels launched inside them; operators of the optimizer in a trace without a device.
+        kernel_count: kernels launched inside them; operators of the optimizer in a trace without
+            a device.
         multi_tensor_count: of these, kernels that take many tensors at once (foreach or fused).
         fused_count: of these, fused optimizer kernels.
         window_seconds / step_count: of the breakdown.
@@ -369,7 +380,8 @@ class AttentionMix(Evidence):
 
     Attributes:
         unfused_count: times that a softmax stood between two batched matrix products.
-        unfused_seconds: device time of those softmaxes and products, or CPU time in a trace without a device.
+        unfused_seconds: device time of those softmaxes and products, or CPU time in a trace
+            without a device.
         fused_count: calls of a fused attention operator or kernel.
         math_count: of the unfused, those of scaled_dot_product_attention's math backend.
         scores_bytes: the largest matrix of scores; None without shapes.
@@ -395,7 +407,8 @@ class MatmulShape:
         calls: how often.
         device_seconds: of its kernels.
         flops / moved_bytes: of all calls.
-        attained_ratio: FLOP/s over the roofline's attainable FLOP/s; None where the device is unknown.
+        attained_ratio: FLOP/s over the roofline's attainable FLOP/s; None where the device is
+            unknown.
         bound: by its intensity; UNKNOWN where the device is unknown.
     """
 
@@ -453,7 +466,8 @@ class DecodeSigns(Evidence):
 
     Attributes:
         mark: the annotation that says so ("step[DECODE bs=32]"); empty without one.
-        sequence_count: sequences in a step, by the annotation or by the rows of the products; None where neither tells.
+        sequence_count: sequences in a step, by the annotation or by the rows of the products;
+            None where neither tells.
         step_count: decode steps marked; 0 without a mark.
         has_prefill: a mark says that prompts are processed in the same window.
         paged_attention_count: attention kernels that read a paged KV cache.

@@ -15,7 +15,9 @@ class Norm(enum.Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LatentAttention:
-    """Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434): the cache holds one latent vector a token.
+    """Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434).
+
+    The cache holds one latent vector a token.
 
     Attributes:
         kv_rank: width of the latent that keys and values are made from; cached.
@@ -40,10 +42,12 @@ class Experts:
         expert_count: routed experts of a layer.
         active_count: routed experts that a token is sent to.
         expert_ffn_size: inner width of one routed expert.
-        shared_ffn_size: inner width of the experts that every token passes, together; 0 without any.
+        shared_ffn_size: inner width of the experts that every token passes, together; 0 without
+            any.
         dense_layer_count: layers that keep a dense network of width `ffn_size`.
         shared_is_gated: whether a learned gate scales the shared expert (Qwen2-MoE).
-        router_has_bias: whether the router adds one number an expert (DeepSeek-V3's balancing bias).
+        router_has_bias: whether the router adds one number an expert (DeepSeek-V3's balancing
+            bias).
     """
 
     expert_count: int
@@ -64,7 +68,8 @@ class TransformerShape(Evidence):
         layer_count: decoder layers.
         hidden_size: width of the residual stream.
         head_count: query heads.
-        kv_head_count: key and value heads (equal to `head_count`: multi-head; 1: multi-query; between: grouped).
+        kv_head_count: key and value heads (equal to `head_count`: multi-head; 1: multi-query;
+            between: grouped).
         head_size: width of a head; not always hidden_size / head_count.
         ffn_size: inner width of the dense feed-forward network.
         ffn_is_gated: True for SwiGLU and GeGLU (three matrices), False for two matrices.
@@ -74,8 +79,9 @@ class TransformerShape(Evidence):
         norm: kind of normalization.
         norms_per_layer: of the width of the residual stream; the final one comes on top.
         head_norm_size: width of the norms of queries and of keys, each, in every layer; 0 without.
-        query_bias / output_bias / ffn_bias / head_bias: biases of the q-k-v projections, of the attention's output
-            projection, of the feed-forward network and of the language model's head.
+        query_bias / output_bias / ffn_bias / head_bias: biases of the q-k-v projections, of the
+            attention's output projection, of the feed-forward network and of the language model's
+            head.
         latent: set for multi-head latent attention.
         experts: set for a mixture of experts.
         window_size: tokens that a sliding-window layer attends to; None without such layers.
@@ -115,11 +121,14 @@ class TransformerShape(Evidence):
             raise ValueError(f"{self.name}: every size of a transformer is at least 1")
         if self.head_count % self.kv_head_count:
             raise ValueError(
-                f"{self.name}: {self.head_count} query heads cannot share {self.kv_head_count} key heads"
+                f"{self.name}: {self.head_count} query heads cannot share {self.kv_head_count} key "
+                "heads"
             )
         moe = self.experts
         if moe and not 1 <= moe.active_count <= moe.expert_count:
-            raise ValueError(f"{self.name}: {moe.active_count} active of {moe.expert_count} experts")
+            raise ValueError(
+                f"{self.name}: {moe.active_count} active of {moe.expert_count} experts"
+            )
         if moe and not 0 <= moe.dense_layer_count <= self.layer_count:
             raise ValueError(f"{self.name}: more dense layers than layers")
         if not 0 <= self.windowed_layer_count <= self.layer_count:

@@ -4,7 +4,7 @@ A message without figures, or with figures that only say "full", carries no caus
 `GENERIC_CEILING`, and say what would tell them apart.
 """
 
-from advisor.model.failure import Failure, FailureKind, Phase
+from advisor.model.failure import Failure, FailureKind, LogText, Phase
 from advisor.model.finding import Action, Observation, RuledOut, Severity
 from advisor.rules.wording import GIB, bytes_text
 
@@ -32,12 +32,24 @@ OUTSIDE_BYTES = int(2.5 * GIB)
 OUTSIDE_RATIO = 0.1
 """Share of the device below which memory outside the allocator does not decide whether a job fits."""
 
+IDLE_RATIO = 0.04
+"""Share of the device that must be reserved and unused where its gaps are the cause: less would only
+postpone the failure, by one batch in twenty-five."""
+
 SMALL_DEVICE_BYTES = int(4.5 * GIB)
 """A device on which training's states already fill most: the smallest usual transformer (110 M
 parameters at 16 bytes, 1.8 GB) and a context (up to 1.8 GiB) leave a quarter of 4.5 GiB."""
 
-TRAINING_PHASES = frozenset({Phase.FORWARD, Phase.LOSS, Phase.BACKWARD, Phase.OPTIMIZER_STEP})
-"""Phases that only a training job goes through, or usually one."""
+TRAINING_ONLY_PHASES = frozenset({Phase.LOSS, Phase.BACKWARD, Phase.OPTIMIZER_STEP})
+"""Phases that inference does not have."""
+
+SERVING_FRAMEWORKS = frozenset({"vllm", "sglang", "tgi", "tensorrt-llm", "llama.cpp"})
+"""Engines that only serve."""
+
+TRAINING_FRAMEWORKS = frozenset(
+    {"trl", "verl", "openrlhf", "deepspeed", "fsdp", "lightning", "peft", "unsloth", "axolotl"}
+)
+"""Frameworks of training, which may use an engine."""
 
 
 def is_capacity_failure(failure: Failure | None) -> bool:
@@ -88,7 +100,7 @@ def figures_point_elsewhere(failure: Failure) -> str | None:
         return "MEM605"
     if request is not None and free is not None and free >= request:
         return "MEM708"
-    if request is not None and idle is not None and idle >= request:
+    if request is not None and idle is not None and idle >= request and _is_worth_having(idle, total):
         return "MEM401"
     if outside is not None and total is not None:
         mostly_others = failure.allocated_bytes is not None and outside > max(
@@ -99,10 +111,14 @@ def figures_point_elsewhere(failure: Failure) -> str | None:
     return None
 
 
+def _is_worth_having(idle: int, total: int | None) -> bool:
+    return total is None or idle >= IDLE_RATIO * total
+
+
 def generic(score: float, failure: Failure) -> float:
     """A prior as a score: capped, and lowered where the figures point to another cause."""
     capped = min(score, GENERIC_CEILING)
-    return round(capped * OTHER_CAUSE_FACTOR, 3) if figures_point_elsewhere(failure) else capped
+    return round(capped * OTHER_CAUSE_FACTOR if figures_point_elsewhere(failure) else capped, 3)
 
 
 def ruled_out_by_figures(failure: Failure) -> tuple[RuledOut, ...]:
@@ -167,6 +183,32 @@ def failure_fact(failure: Failure) -> Observation:
         source=failure.source,
         value=float(request) if request is not None else None,
         unit="bytes" if request is not None else None,
+    )
+
+
+def serves_only(failure: Failure | None, log: LogText | None) -> bool:
+    """Whether the log is a serving engine's, which keeps nothing for a backward pass."""
+    if log is None or (failure is not None and failure.phase in TRAINING_ONLY_PHASES):
+        return False
+    frameworks = set(log.frameworks)
+    return bool(frameworks & SERVING_FRAMEWORKS) and not frameworks & TRAINING_FRAMEWORKS
+
+
+def smallest_batch() -> Action:
+    """The cheapest experiment that tells activations from everything that does not depend on the batch."""
+    return Action(
+        title="Try a micro-batch of one",
+        change="per_device_train_batch_size=1  # if it still fails in the same place, it is not the batch",
+        cost="one short run",
+    )
+
+
+def live_after_loading() -> Action:
+    """What is live before the first step: weights and nothing else."""
+    return Action(
+        title="Print what is live once the model is loaded, before the first step",
+        change="print(torch.cuda.memory_allocated() / 2**30)",
+        cost="one short run",
     )
 
 

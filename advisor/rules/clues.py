@@ -1,5 +1,6 @@
 """Words that speak for a cause: in a traceback's frames, in code that a log prints, or in prose."""
 
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,11 @@ from advisor.model.finding import Observation
 
 QUOTE_CHARACTERS = 120
 """A quoted line longer than this hides the sentence around it."""
+
+
+REPORT_LINES = 60
+"""A text of at most this many lines is somebody's report, whose words are complaints; in a longer log
+without a failure the same words are output."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,57 +46,114 @@ def quoted(text: str) -> str:
     return line if len(line) <= QUOTE_CHARACTERS else f"{line[: QUOTE_CHARACTERS - 1]}…"
 
 
+class Words:
+    """A pattern without regard to case, with the words of which a text has one where it can match.
+
+    Looking for the words first spares nearly every log most of its patterns: those are not even
+    compiled. Matching is done in lower case, where `re` finds a pattern's first letter faster.
+
+    Attributes:
+        needles: in lower case; a text without any of them does not match.
+        pattern: the regular expression.
+    """
+
+    def __init__(self, needles: tuple[str, ...], pattern: str) -> None:
+        self.needles = needles
+        self.pattern = pattern
+
+    @functools.cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern for lower-case text."""
+        return re.compile(_UPPER.sub(lambda found: found[1] or found[2].lower(), self.pattern))
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """The first match in the lowered text."""
+        lowered = text.lower()
+        if not any(needle in lowered for needle in self.needles):
+            return None
+        return self.compiled.search(lowered)
+
+
+_UPPER = re.compile(r"(\\.|\(\?P<\w+>|\(\?P=\w+\))|([A-Z])")
+"""An escape or a group's name, which keep their case, or a capital letter."""
+
+
+def words(needles: str, pattern: str) -> Words:
+    """Words of a pattern; its needles are separated by bars."""
+    return Words(tuple(needles.split("|")), pattern)
+
+
+def search(pattern: Words | re.Pattern[str], text: str) -> str | None:
+    """What a pattern finds in a text, as the text spells it; None where it finds nothing."""
+    match = pattern.search(text)
+    if match is None:
+        return None
+    is_aligned = len(match.string) == len(text)
+    return text[match.start() : match.end()] if is_aligned else match.group()
+
+
 def frame_text(frame: Frame) -> str:
     """A frame as patterns see it: "file.py:12 in function: code"."""
     return f"{frame.filename}:{frame.line} in {frame.function}: {frame.code}"
 
 
+def is_report(log: LogText | None) -> bool:
+    """Whether a text is short enough to be somebody's description of what went wrong."""
+    return log is not None and log.line_count <= REPORT_LINES
+
+
 def in_frames(
-    pattern: re.Pattern[str], failure: Failure | None, *, innermost: int | None = None
+    pattern: Words | re.Pattern[str], failure: Failure | None, *, innermost: int | None = None
 ) -> Clue | None:
     """The innermost frame that matches; only the last `innermost` frames are read where given."""
     if failure is None:
         return None
     frames = failure.frames if innermost is None else failure.frames[-innermost:]
     for frame in reversed(frames):
-        match = pattern.search(frame_text(frame))
-        if match:
+        found = search(pattern, frame_text(frame))
+        if found is not None:
             name = PurePosixPath(frame.filename.replace("\\", "/")).name
             where = f"{name}:{frame.line} in {frame.function}"
             return Clue(
                 text=frame.code or where,
-                found=match.group(),
+                found=found,
                 source=failure.source.at(where),
                 in_code=True,
             )
     return None
 
 
-def in_words(pattern: re.Pattern[str], failure: Failure | None, log: LogText | None) -> Clue | None:
+def in_words(pattern: Words | re.Pattern[str], failure: Failure | None, log: LogText | None) -> Clue | None:
     """The first line of the log that matches, code before prose; the failure's own message counts."""
     found = [clue for clue in _lines(pattern, failure, log) if clue is not None]
     return min(found, key=lambda clue: not clue.in_code, default=None)
 
 
-def anywhere(pattern: re.Pattern[str], failure: Failure | None, log: LogText | None) -> Clue | None:
+def anywhere(pattern: Words | re.Pattern[str], failure: Failure | None, log: LogText | None) -> Clue | None:
     """The innermost frame that matches, else the first line of the log."""
     return in_frames(pattern, failure) or in_words(pattern, failure, log)
 
 
 def _lines(
-    pattern: re.Pattern[str], failure: Failure | None, log: LogText | None
+    pattern: Words | re.Pattern[str], failure: Failure | None, log: LogText | None
 ) -> Iterator[Clue]:
     if failure is not None:
         for text in (failure.message, failure.detail):
-            match = pattern.search(text)
-            if match:
-                yield Clue(text=text, found=match.group(), source=failure.source, in_code=False)
-    for mention in log.mentions if log is not None else ():
-        match = pattern.search(mention.text)
-        if match and log is not None:
+            found = search(pattern, text)
+            if found is not None:
+                yield Clue(text=text, found=found, source=failure.source, in_code=False)
+    if log is None:
+        return
+    tried: set[tuple[str, bool]] = set()
+    for mention in log.mentions:
+        if (mention.text, mention.in_code) in tried:
+            continue  # the same line under another topic
+        tried.add((mention.text, mention.in_code))
+        found = search(pattern, mention.text)
+        if found is not None:
             yield Clue(
                 text=mention.text,
-                found=match.group(),
+                found=found,
                 source=log.source.at(f"line {mention.line}"),
                 in_code=mention.in_code,
             )

@@ -1,13 +1,12 @@
 """How large the model is, from its declared shape or from the name that a log prints, and what its training states take."""
 
-import re
 from dataclasses import dataclass
 
 from advisor.analysis.transformer_parameters import parameter_count
 from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Observation
 from advisor.model.transformer import TransformerShape
-from advisor.rules.clues import anywhere, in_words
+from advisor.rules.clues import anywhere, in_words, words
 from advisor.rules.wording import bytes_text, parameters_text
 
 HALF_BYTES_PER_PARAMETER = 2
@@ -28,20 +27,45 @@ LARGEST_PARAMETER_COUNT = 5e12
 SMALLEST_BILLIONS = 0.1
 """Names below a tenth of a billion parameters are not written with a B."""
 
-_BILLIONS = re.compile(r"(?<![\d.])(?<![0-9a-f]{3})(\d{1,4}(?:\.\d{1,2})?)b(?![\w/])", re.IGNORECASE)
-_LORA = re.compile(r"\b(?:q?lora|peft|adapters?)\b|LoraConfig|get_peft_model|only_optimize_lora|trainable params:", re.IGNORECASE)
-_FULL = re.compile(
-    r"\bfull[-_ ]?(?:parameter[-_ ]?)?(?:fine-?\s?tun\w+|ft|training|sft)\b", re.IGNORECASE
+_BILLIONS = words(
+    "b",
+    r"(?<![A-Za-z\d.])(\d{1,4}(?:\.\d{1,2})?)b(?![\w/])",
 )
-_SHARDED = re.compile(r"\bfsdp\d?\b|fully_shard|zero[-_ ]?(?:stage[-_ ]?)?3|zero3", re.IGNORECASE)
-_INT4 = re.compile(r"\b(?:4[-_ ]?bit|int4|nf4|q4\w*|awq|gptq|qlora)\b|load_in_4bit", re.IGNORECASE)
-_INT8 = re.compile(
-    r"\b(?:8[-_ ]?bit|int8|fp8)\b(?!.{0,12}(?:adam|optim))|load_in_8bit", re.IGNORECASE
+_LORA = words(
+    "lora|peft|adapter|trainable params:",
+    r"\b(?:q?lora|peft|adapters?)\b|LoraConfig|get_peft_model|only_optimize_lora|trainable params:",
 )
-_FP32 = re.compile(r"\b(?:fp32|float32|full[- ]precision)\b", re.IGNORECASE)
-_CARDS = re.compile(
+_FULL = words(
+    "full",
+    r"\bfull[-_ ]?(?:parameter[-_ ]?)?(?:fine-?\s?tun\w+|ft|training|sft)\b",
+)
+_SHARDED = words(
+    "fsdp|fully_shard|zero",
+    r"\bfsdp\d?\b|fully_shard|zero[-_ ]?(?:stage[-_ ]?)?3|zero3",
+)
+_INT4 = words(
+    "4|nf4|awq|gptq|qlora",
+    r"\b(?:4[-_ ]?bit|int4|nf4|q4\w*|awq|gptq|qlora)\b|load_in_4bit",
+)
+_INT8 = words(
+    "8",
+    r"\b(?:8[-_ ]?bit|int8|fp8)\b(?!.{0,12}(?:adam|optim))|load_in_8bit",
+)
+_FP32 = words(
+    "32|precision",
+    r"\b(?:fp32|float32|full[- ]precision)\b",
+)
+_CARDS = words(
+    "x|×",
     r"\b(\d{1,4})\s?[x×]\s?(?:nvidia\s+|amd\s+)?(?:[abhlvptg]\d{1,4}\w*|gb\d{3}|rtx|gtx|gpus?\b|mi\d{3}|tesla)",
-    re.IGNORECASE,
+)
+_OFFLOAD = words(
+    "offload",
+    r"\boffload",
+)
+_CARDS_AFTER = words(
+    "gpus|cards|devices|accelerators",
+    r"\b(\d{1,5})\s+(?:gpus|cards|devices|accelerators)\b",
 )
 MODEL_SETTINGS = (
     "model_name_or_path",
@@ -101,7 +125,7 @@ def named_size(failure: Failure | None, log: LogText | None) -> ModelSize | None
 
 
 def _billions(text: str) -> float | None:
-    for match in _BILLIONS.finditer(text):
+    for match in _BILLIONS.compiled.finditer(text.lower()):
         billions = float(match.group(1))
         if SMALLEST_BILLIONS <= billions <= LARGEST_PARAMETER_COUNT / 1e9:
             return billions
@@ -138,13 +162,21 @@ def weight_bytes_per_parameter(failure: Failure | None, log: LogText | None) -> 
     )
 
 
+def keeps_weights_on_host(failure: Failure | None, log: LogText | None) -> bool:
+    """Whether the log says that parameters are offloaded, so that a device need not hold them all."""
+    return anywhere(_OFFLOAD, failure, log) is not None
+
+
 def device_count(failure: Failure | None, log: LogText | None) -> int:
     """Devices of the job by its world size or by "8x V100"; 1 where nothing says more."""
     if log is not None and log.world_size:
         return log.world_size
-    clue = in_words(_CARDS, failure, log)
-    match = _CARDS.search(clue.text) if clue is not None else None
-    return max(1, int(match.group(1))) if match else 1
+    for pattern in (_CARDS, _CARDS_AFTER):
+        clue = in_words(pattern, failure, log)
+        match = pattern.search(clue.text) if clue is not None else None
+        if match:
+            return max(1, int(match.group(1)))
+    return 1
 
 
 def shard_count(failure: Failure | None, log: LogText | None) -> int:

@@ -5,14 +5,16 @@ from advisor.model.kernels import KernelMix
 from advisor.model.step_time import StepBreakdown
 from advisor.rules.wording import ratio_text, seconds_text
 
-FEWEST_KERNELS = 100
-"""Kernels; below that the trace is a fixture or a fragment: no real model has a step of fewer."""
+FEWEST_KERNELS = 150
+"""Kernels; with fewer the trace is a fixture or a fragment: one forward pass of a small model has
+as many."""
 
 SHORTEST_WINDOW_SECONDS = 5e-3
 """Seconds; a shorter window is about the profiler's own start and end as much as about the job."""
 
 FRAGMENT_CONFIDENCE = 0.5
-"""The most that a fragment lets a rule claim: it shows the pattern, and not that the job's steps are like it."""
+"""The most that a fragment lets a rule claim: it shows the pattern, and not that the job's steps
+are like it."""
 
 
 def certainty(
@@ -25,10 +27,8 @@ def certainty(
         breakdown: the device's; None leaves the window and the steps unjudged.
         mix: its kernels; None leaves their number unjudged.
     """
-    is_fragment = (
-        mix is not None
-        and mix.kernel_count < FEWEST_KERNELS
-        or breakdown is not None
+    is_fragment = (mix is not None and mix.kernel_count < FEWEST_KERNELS) or (
+        breakdown is not None
         and (breakdown.window_seconds < SHORTEST_WINDOW_SECONDS or not breakdown.step_count)
     )
     return min(claimed, FRAGMENT_CONFIDENCE) if is_fragment else claimed
@@ -64,7 +64,7 @@ def step_without(breakdown: StepBreakdown, exposed_seconds: float) -> Prediction
 
 
 def per_step_text(breakdown: StepBreakdown, seconds: float) -> str:
-    """ "34 ms of each 152 ms step (22%)", or of the recorded time where no step is marked."""
+    """The part of a step: "34 ms of each 152 ms step (22%)", or of the recorded time where no step is marked."""
     ratio = share_of_window(breakdown, seconds)
     if breakdown.step_seconds is None:
         whole = f"the {seconds_text(breakdown.window_seconds)} recorded"

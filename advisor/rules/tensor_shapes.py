@@ -1,11 +1,12 @@
 """Which tensor a refused request may have been: its bytes against products of sizes that the log names."""
 
+import functools
 import math
 import re
 from dataclasses import dataclass
 
 from advisor.model.failure import Failure, LogText
-from advisor.rules.clues import Clue, in_words
+from advisor.rules.clues import Clue, Words, anywhere, in_words, words
 from advisor.rules.wording import GIB, MIB
 
 ELEMENT_BYTES = {"fp32": 4, "bf16": 2}
@@ -14,33 +15,31 @@ ELEMENT_BYTES = {"fp32": 4, "bf16": 2}
 LARGE_BLOCK_BYTES = 2 * MIB
 """The caching allocator asks the driver for large blocks in multiples of 2 MiB, and messages print what was asked for."""
 
-VOCABULARIES = {
-    "llama-3": 128_256,
-    "llama3": 128_256,
-    "llama-4": 202_048,
-    "llama-2": 32_000,
-    "llama2": 32_000,
-    "llama": 32_000,
-    "mistral": 32_768,
-    "mixtral": 32_000,
-    "qwen": 151_936,
-    "gemma-3": 262_208,
-    "gemma3": 262_208,
-    "gemma": 256_000,
-    "gpt-oss": 201_088,
-    "gpt2": 50_257,
-    "gpt-2": 50_257,
-    "deepseek": 129_280,
-    "phi-4": 100_352,
-    "phi-3": 32_064,
-    "bert": 30_522,
-    "mt5": 250_112,
-    "t5": 32_128,
-    "bloom": 250_880,
-    "falcon": 65_024,
-    "granite": 49_155,
+VOCABULARIES: dict[str, tuple[int, ...]] = {
+    "llama-3": (128_256,),
+    "llama3": (128_256,),
+    "llama-4": (202_048,),
+    "llama-2": (32_000,),
+    "llama2": (32_000,),
+    "llama": (32_000, 128_256),
+    "mistral": (32_000, 32_768, 131_072),
+    "mixtral": (32_000,),
+    "qwen": (151_936, 152_064),
+    "gemma": (256_000, 262_144, 262_208),
+    "gpt-oss": (201_088,),
+    "gpt2": (50_257,),
+    "gpt-2": (50_257,),
+    "deepseek": (102_400, 129_280),
+    "phi": (32_064, 51_200, 100_352, 200_064),
+    "bert": (30_522,),
+    "mt5": (250_112,),
+    "t5": (32_128,),
+    "bloom": (250_880,),
+    "falcon": (65_024,),
+    "granite": (49_155,),
 }
-"""Rows of the embedding by family, as the published config.json files of their usual sizes have them; longer names first win."""
+"""Rows of the embedding by family, as the published config.json files of their usual sizes have them;
+longer names are looked for first."""
 
 SETTINGS_OF_LENGTH = (
     "max_seq_length",
@@ -63,18 +62,22 @@ SETTINGS_OF_BATCH = (
 SETTINGS_OF_VOCABULARY = ("vocab_size", "padded_vocab_size", "n_vocab")
 
 _NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(k\b)?"
-_VOCABULARY = re.compile(
+_VOCABULARY = words(
+    "v",
     rf"\b(?:V|vocab(?:ulary)?(?:[_ ]?size)?)\s*(?:=|:|of|is)?\s*{_NUMBER}|{_NUMBER}[- ](?:token )?vocab",
-    re.IGNORECASE,
 )
-_TOKENS = re.compile(rf"\b[NT]\s?=\s?{_NUMBER}\s*(?:tokens)?|{_NUMBER}\s?tokens", re.IGNORECASE)
-_LENGTH = re.compile(
+_TOKENS = words(
+    "token|n=|t=|n =|t =",
+    rf"\b[NT]\s?=\s?{_NUMBER}\s*(?:tokens)?|{_NUMBER}\s?tokens",
+)
+_LENGTH = words(
+    "s|t|l",
     rf"\b(?:S|T|L|seq(?:uence)?[_ ]?len(?:gth)?|context(?:[_ ]len(?:gth)?)?)\s?(?:=|:|of|is)?\s?{_NUMBER}",
-    re.IGNORECASE,
 )
-_PRODUCT = re.compile(
-    r"(\d[\d,]*)\s?[x×*]\s?(\d[\d,]*)\s?[x×*]\s?(?:vocab(?:ulary)?(?: size)?\s?)?(\d[\d,]*)(?:\s?[x×*]\s?(2|4)(?:\s?(?:bytes|B)\b)?)?",
-    re.IGNORECASE,
+_PRODUCT = words(
+    "x|×|*",
+    r"(\d[\d,]*)\s?[x×*]\s?(\d[\d,]*)\s?[x×*]\s?(vocab\w*(?:[ _]size)?[ =]*)?(\d[\d,]*)"
+    r"(?:\s?[x×*]\s?(2|4)(?:\s?(?:bytes|B)\b)?)?",
 )
 CHANCE_RATIO = 0.1
 """Share of all sizes that would match a multiple by chance, at most: in one of ten."""
@@ -111,21 +114,27 @@ def within_tolerance(failure: Failure, size_bytes: int) -> bool:
 
 
 def vocabulary(failure: Failure | None, log: LogText | None) -> Said | None:
-    """The vocabulary by a setting, by words ("131k vocab"), or by the model family that the log names."""
-    found = _setting(log, SETTINGS_OF_VOCABULARY, SMALLEST_VOCABULARY) or _said(
+    """The vocabulary that a setting or the text names ("131k vocab"); None where none does."""
+    return _setting(log, SETTINGS_OF_VOCABULARY, SMALLEST_VOCABULARY) or _said(
         _VOCABULARY, failure, log, SMALLEST_VOCABULARY, "vocabulary"
     )
-    if found is not None:
-        return found
+
+
+def family_vocabularies(failure: Failure | None, log: LogText | None) -> tuple[Said, ...]:
+    """The vocabularies of the model family that a frame or the text names; empty where none does."""
     for family in sorted(VOCABULARIES, key=len, reverse=True):
-        clue = in_words(
-            re.compile(rf"(?<![a-z]){re.escape(family)}(?![a-z])", re.IGNORECASE), failure, log
-        )
+        clue = anywhere(_family(family), failure, log)
         if clue is not None:
-            return Said(
-                count=VOCABULARIES[family], clue=clue, words=f"the vocabulary of {clue.found}"
+            words = f"{clue.found}'s vocabulary"
+            return tuple(
+                Said(count=count, clue=clue, words=f"{words} {count:,}") for count in VOCABULARIES[family]
             )
-    return None
+    return ()
+
+
+@functools.cache
+def _family(name: str) -> Words:
+    return Words((name,), rf"(?<![a-z]){re.escape(name)}(?![a-z])")
 
 
 def token_count(failure: Failure | None, log: LogText | None) -> Said | None:
@@ -151,13 +160,20 @@ def sequence_length(failure: Failure | None, log: LogText | None) -> Said | None
 def product(
     failure: Failure | None, log: LogText | None
 ) -> tuple[tuple[int, int, int], int, Clue] | None:
-    """A product that the log writes out ("4 x 4096 x vocab 151936 x 4 bytes"): its factors, bytes an element, the line."""
+    """A product that the log writes out ("4 x 4096 x vocab 151936 x 4 bytes").
+
+    Returns:
+        its three factors, bytes an element (4 where not said), and the line; None unless the line says
+        that the last factor is a vocabulary, or how many bytes an element has.
+    """
     clue = in_words(_PRODUCT, failure, log)
     match = _PRODUCT.search(clue.text) if clue is not None else None
-    if clue is None or match is None:
+    if clue is None or match is None or not (match.group(3) or match.group(5)):
         return None
-    first, second, third = (int(match.group(place).replace(",", "")) for place in (1, 2, 3))
-    return (first, second, third), int(match.group(4) or 4), clue
+    first, second, third = (int(match.group(place).replace(",", "")) for place in (1, 2, 4))
+    if third < SMALLEST_VOCABULARY:
+        return None
+    return (first, second, third), int(match.group(5) or 4), clue
 
 
 def multiple_of(unit_bytes: int, failure: Failure) -> int | None:
@@ -198,7 +214,7 @@ def _setting(log: LogText | None, names: tuple[str, ...], smallest: int) -> Said
 
 
 def _said(
-    pattern: re.Pattern[str], failure: Failure | None, log: LogText | None, smallest: int, noun: str
+    pattern: Words, failure: Failure | None, log: LogText | None, smallest: int, noun: str
 ) -> Said | None:
     clue = in_words(pattern, failure, log)
     match = pattern.search(clue.text) if clue is not None else None

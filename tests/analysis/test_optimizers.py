@@ -7,7 +7,15 @@ from advisor.model.errors import WrongUsage
 
 @pytest.mark.parametrize(
     ("name", "expected_bytes"),
-    [("adamw", 8), ("sgd", 0), ("sgd-momentum", 4), ("adamw-8bit", 2), ("paged-adamw-8bit", 2), ("paged-adamw", 8), ("lion", 4)],
+    [
+        ("adamw", 8),
+        ("sgd", 0),
+        ("sgd-momentum", 4),
+        ("adamw-8bit", 2),
+        ("paged-adamw-8bit", 2),
+        ("paged-adamw", 8),
+        ("lion", 4),
+    ],
 )
 def test_bytes_a_parameter(name, expected_bytes):
     assert OPTIMIZERS[name].state_count * OPTIMIZERS[name].state_bytes == expected_bytes

@@ -44,13 +44,20 @@ STATES = [
 @pytest.mark.parametrize(("precision", "optimizer", "expected"), STATES)
 def test_model_states_by_bytes_a_parameter(precision, optimizer, expected):
     found = estimate(precision=PRECISIONS[precision], optimizer=OPTIMIZERS[optimizer])
-    states = [entry for entry in found.items if entry.block in ("weights", "gradients", "optimizer_states")]
+    states = [
+        entry
+        for entry in found.items
+        if entry.block in ("weights", "gradients", "optimizer_states")
+    ]
     counted = sum(entry.counted_bytes for entry in states if "autocast" not in entry.name)
     assert counted == expected * N
 
 
 def test_the_peak_of_a_real_step_in_bf16_lies_in_the_range():
-    """Llama-3-8B, 1 × 2048, AdamW in bf16, traced with fake tensors: 76,583 MiB at the peak, in the step's temporaries."""
+    """Llama-3-8B, 1 × 2048, AdamW in bf16, traced with fake tensors.
+
+    76,583 MiB at the peak, in the step's temporaries.
+    """
     found = estimate(precision=PRECISIONS["bf16"])
     states = sum(found.block_bytes(block) for block in ("weights", "gradients", "optimizer_states"))
     temporaries = item(found, "temporaries of the optimizer's step").ceiling_bytes
@@ -59,7 +66,10 @@ def test_the_peak_of_a_real_step_in_bf16_lies_in_the_range():
 
 
 def test_the_end_of_forward_of_the_same_step_lies_between_the_two_counts():
-    """The same trace: 60.3 thousand MiB at the end of forward, 47.5 with checkpointing; gradients are not yet there."""
+    """The same trace: 60.3 thousand MiB at the end of forward, 47.5 with checkpointing.
+
+    Gradients are not yet there.
+    """
     for checkpointing, seen_mib in ((False, 60_300), (True, 47_500)):
         found = estimate(precision=PRECISIONS["bf16"], checkpoints_layers=checkpointing)
         resident = found.block_bytes("weights") + found.block_bytes("optimizer_states")
@@ -84,18 +94,32 @@ def test_a_quantized_base_counts_what_loaders_leave_in_bf16():
     found = estimate(lora_rank=16, quantizes_base=True)
     base, left = item(found, "frozen weights"), item(found, "leave in bf16")
     linear = LLAMA.linear_parameter_count
-    assert base.ceiling_bytes + left.ceiling_bytes == pytest.approx(linear * 0.5625 + (N - linear) * 2, rel=1e-6)
+    assert base.ceiling_bytes + left.ceiling_bytes == pytest.approx(
+        linear * 0.5625 + (N - linear) * 2, rel=1e-6
+    )
     assert left.counted_bytes == 0
 
 
 @pytest.mark.parametrize(
     ("sharding", "weights", "gradients", "states"),
-    [("ddp", 1, 1, 1), ("zero1", 1, 1, 8), ("zero2", 1, 8, 8), ("zero3", 8, 8, 8), ("fsdp", 8, 8, 8)],
+    [
+        ("ddp", 1, 1, 1),
+        ("zero1", 1, 1, 8),
+        ("zero2", 1, 8, 8),
+        ("zero3", 8, 8, 8),
+        ("fsdp", 8, 8, 8),
+    ],
 )
 def test_sharding_divides_what_its_stage_says(sharding, weights, gradients, states):
     whole, shared = estimate(), estimate(sharding=sharding, device_count=8)
-    for block, division in (("weights", weights), ("gradients", gradients), ("optimizer_states", states)):
-        assert shared.block_bytes(block) == pytest.approx(whole.block_bytes(block) / division, rel=1e-6)
+    for block, division in (
+        ("weights", weights),
+        ("gradients", gradients),
+        ("optimizer_states", states),
+    ):
+        assert shared.block_bytes(block) == pytest.approx(
+            whole.block_bytes(block) / division, rel=1e-6
+        )
     assert shared.block_bytes("activations") == whole.block_bytes("activations")
 
 
@@ -154,7 +178,7 @@ def test_adapters_need_a_shape():
     scores=st.booleans(),
     rank=st.sampled_from([None, 1, 16]),
 )
-def test_floor_counted_and_ceiling_are_ordered_and_grow_with_the_batch(  # noqa: PLR0913 - one draw each
+def test_floor_counted_and_ceiling_are_ordered_and_grow_with_the_batch(  # noqa: PLR0913, PLR0917 - one draw each
     batch, tokens, precision, optimizer, checkpointing, scores, rank
 ):
     plan = a_plan(
@@ -170,6 +194,11 @@ def test_floor_counted_and_ceiling_are_ordered_and_grow_with_the_batch(  # noqa:
     one, more = estimate_training(model, plan), estimate_training(model, plan.with_batch(batch + 1))
     assert one.floor_bytes <= one.ceiling_bytes
     for entry in one.items:
-        assert 0 <= entry.least_bytes <= max(entry.counted_bytes, entry.least_bytes) <= entry.ceiling_bytes
+        assert (
+            0
+            <= entry.least_bytes
+            <= max(entry.counted_bytes, entry.least_bytes)
+            <= entry.ceiling_bytes
+        )
     assert one.floor_bytes <= more.floor_bytes
     assert one.ceiling_bytes <= more.ceiling_bytes

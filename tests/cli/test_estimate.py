@@ -46,7 +46,11 @@ def test_blocks_items_and_peak_are_given_in_bytes():
     answer = as_json(*H100, "--batch", "1", "--sequence", "4096")
     assert answer["blocks"]["activations"] == 32 * 528 * 1024**2
     assert answer["before_activations_bytes"] == 16 * 8_030_261_248
-    assert answer["peak"]["at_least_bytes"] < answer["peak"]["counted_bytes"] < answer["peak"]["at_most_bytes"]
+    assert (
+        answer["peak"]["at_least_bytes"]
+        < answer["peak"]["counted_bytes"]
+        < answer["peak"]["at_most_bytes"]
+    )
     assert all(item["basis"] for item in answer["items"])
 
 
@@ -81,7 +85,7 @@ def test_of_a_bare_size_what_is_unknown_is_null():
 
 def test_a_sequence_that_the_model_does_not_take_is_said():
     text = " ".join(run_cli("estimate", *H100, "--model", "gpt2", "--sequence", "4096").out.split())
-    assert "more than the 1,024" in text
+    assert "exceed the 1,024" in text
 
 
 USAGE = [
@@ -115,3 +119,9 @@ def test_bad_usage_is_one_line_and_exit_2(options):
     assert finished.code == 2
     assert finished.out == ""
     assert len(finished.err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", ["estimate", "roofline"])
+def test_the_help_fits_80_columns(command, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, run_cli(command, "--help").out.splitlines())) <= 80

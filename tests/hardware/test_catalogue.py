@@ -35,7 +35,8 @@ def test_a_name_that_is_not_exactly_a_runtime_name_finds_nothing(name):
 
 
 @pytest.mark.parametrize(
-    ("short", "longer"), [("NVIDIA A10", "NVIDIA A10G"), ("NVIDIA L4", "NVIDIA L40S"), ("NVIDIA H20", "NVIDIA H200")]
+    ("short", "longer"),
+    [("NVIDIA A10", "NVIDIA A10G"), ("NVIDIA L4", "NVIDIA L40S"), ("NVIDIA H20", "NVIDIA H200")],
 )
 def test_cards_whose_names_begin_alike_are_different_cards(short, longer):
     one, other = look_up(short), look_up(longer)
@@ -56,7 +57,9 @@ def test_a_precise_short_name_leaves_no_gap():
     assert require("H100 PCIe").name == "H100 PCIe 80GB"
 
 
-@pytest.mark.parametrize("name", ["A100", "V100", "GH200", "RTX 9999", "abc", "\x1b[31m", "x" * 10_000])
+@pytest.mark.parametrize(
+    "name", ["A100", "V100", "GH200", "RTX 9999", "abc", "\x1b[31m", "x" * 10_000]
+)
 def test_an_ambiguous_or_unknown_name_is_an_error_and_never_a_default(name):
     with pytest.raises(WrongUsage) as caught:
         require(name)
@@ -91,7 +94,12 @@ def test_every_figure_has_a_source():
 
 
 def test_recalled_and_computed_rows_are_not_verified():
-    for name in ("NVIDIA A30", "NVIDIA B100", "NVIDIA GeForce RTX 3090", "NVIDIA GeForce RTX 2080 Ti"):
+    for name in (
+        "NVIDIA A30",
+        "NVIDIA B100",
+        "NVIDIA GeForce RTX 3090",
+        "NVIDIA GeForce RTX 2080 Ti",
+    ):
         device = look_up(name)
         assert device is not None
         assert not any(figure.verified for figure in device.dense_peaks.values())

@@ -21,7 +21,16 @@ def test_a_peak_can_name_its_precision():
 
 @pytest.mark.parametrize(
     "text",
-    ["500TFLOPS", "2TB/s", "500TFLOPS,2TB", "0TFLOPS,2TB/s", "500TFLOPS,0TB/s", "fp9=5TFLOPS,2TB/s", ",", "1e400TFLOPS,2TB/s"],
+    [
+        "500TFLOPS",
+        "2TB/s",
+        "500TFLOPS,2TB",
+        "0TFLOPS,2TB/s",
+        "500TFLOPS,0TB/s",
+        "fp9=5TFLOPS,2TB/s",
+        ",",
+        "1e400TFLOPS,2TB/s",
+    ],
 )
 def test_numbers_that_do_not_make_a_device_are_refused(text):
     with pytest.raises(WrongUsage):

@@ -4,7 +4,7 @@ MIB = 1024**2
 
 SMI = b"""\
 # TYPE nvidia_smi_gpu_info gauge
-nvidia_smi_gpu_info{driver_version="550.54.15",name="NVIDIA L4",pci_bus_id="00000000:01:00.0",uuid="aa-bb"} 1
+nvidia_smi_gpu_info{driver_version="550.54.15",name="NVIDIA L4",uuid="aa-bb",pci_bus_id="0:1:0.0"} 1
 nvidia_smi_memory_total_bytes{uuid="aa-bb"} 2.4152899584e+10
 nvidia_smi_utilization_gpu_ratio{uuid="aa-bb"} 0.97
 nvidia_smi_clocks_current_sm_clock_hz{uuid="aa-bb"} 1.2e+09
@@ -17,7 +17,7 @@ nvidia_smi_remapped_rows_pending{uuid="aa-bb"} 1
 
 DCGM = b"""\
 # HELP DCGM_FI_DEV_SM_CLOCK SM clock frequency (in MHz).
-DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-a",modelName="NVIDIA A100-SXM4-80GB",pci_bus_id="00000000:07:00.0"} 1410
+DCGM_FI_DEV_SM_CLOCK{gpu="0",UUID="GPU-a",modelName="NVIDIA A100-SXM4-80GB"} 1410
 DCGM_FI_DEV_FB_USED{gpu="0",UUID="GPU-a",modelName="NVIDIA A100-SXM4-80GB"} 1024
 DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-b",modelName="NVIDIA A100-SXM4-80GB"} 0
 DCGM_FI_DEV_FB_USED{gpu="1",UUID="GPU-b",GPU_I_ID="3",modelName="NVIDIA A100-SXM4-80GB"} 77
@@ -31,7 +31,7 @@ def test_base_units_are_read_as_the_models():
     assert (reading.driver_version, gpu.name, gpu.bus_id) == (
         "550.54.15",
         "NVIDIA L4",
-        "00000000:01:00.0",
+        "0:1:0.0",
     )
     assert (gpu.total_bytes, gpu.gpu_utilization_ratio, gpu.sm_clock_mhz) == (
         24152899584,

@@ -1,20 +1,7 @@
-from decimal import Decimal
-
 import pytest
-from failure_messages import GIB, MIB, NEW_HINT, OLD_HINT, new_cuda, old_cuda
+from failure_messages import GIB, MIB, NEW_HINT, OLD_HINT, new_cuda, old_cuda, printed, the_failure
 
-from advisor.ingest.log_text import read_log
 from advisor.model.failure import Failure, FailureKind, ProcessMemory
-
-
-def the_failure(text: str) -> Failure:
-    failures = [each for each in read_log(text.encode(), "train.log") if isinstance(each, Failure)]
-    assert len(failures) == 1, failures
-    return failures[0]
-
-
-def printed(number: str, unit_bytes: int) -> int:
-    return round(Decimal(number) * unit_bytes)
 
 
 def test_the_cached_wording_counts_cached_as_reserved_beyond_allocated() -> None:

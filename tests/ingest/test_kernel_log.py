@@ -1,4 +1,5 @@
 import pytest
+
 from advisor.ingest.kernel_log import (
     ALIKE_LIMIT,
     EVENT_LIMIT,
@@ -52,12 +53,12 @@ def test_an_xid_of_an_old_driver_is_read():
 
 def test_one_kill_is_one_event_with_its_memory():
     log = read(
-        "[  100.000000] python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
-        "[  100.000001] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0,"
+        "[  100.000000] python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0",
+        "[  100.000001] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,"
         "global_oom,task_memcg=/user.slice,task=python,pid=4242,uid=1000",
-        "[  100.000002] Out of memory: Killed process 4242 (python) total-vm:90000kB, anon-rss:70000kB, "
+        "[  100.000002] Out of memory: Killed process 4242 (python) anon-rss:70000kB, "
         "file-rss:500kB, shmem-rss:24kB, UID:1000 pgtables:100kB oom_score_adj:0",
-        "[  100.000003] oom_reaper: reaped process 4242 (python), now anon-rss:0kB, file-rss:0kB, shmem-rss:0kB",
+        "[  100.000003] oom_reaper: reaped process 4242 (python), now anon-rss:0kB, file-rss:0kB",
     )
     (event,) = log.events
     assert event.kind is KernelEventKind.OOM_KILL
@@ -72,11 +73,11 @@ def test_one_kill_is_one_event_with_its_memory():
 
 def test_a_kill_in_a_cgroup_has_the_cgroups_limit():
     log = read(
-        "[  100.000000] python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+        "[  100.000000] python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0",
         "[  100.000001] memory: usage 8388608kB, limit 8388608kB, failcnt 1234",
         "[  100.000001] swap: usage 0kB, limit 0kB, failcnt 0",
-        "[  100.000002] oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/pod,task_memcg=/pod/c,task=python,pid=7,uid=0",
-        "[  100.000003] Memory cgroup out of memory: Killed process 7 (python) total-vm:9kB, anon-rss:8000000kB, "
+        "[  100.000002] oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/p,task=python,pid=7,uid=0",
+        "[  100.000003] Memory cgroup out of memory: Killed process 7 (python) anon-rss:8000000kB, "
         "file-rss:0kB, shmem-rss:0kB",
     )
     (event,) = log.events
@@ -88,8 +89,8 @@ def test_an_old_kernels_two_lines_are_one_kill():
     log = read(
         "[  100.000000] Task in /docker/abc killed as a result of limit of /docker/abc",
         "[  100.000001] memory: usage 1048576kB, limit 1048576kB, failcnt 9",
-        "[  100.000002] Memory cgroup out of memory: Kill process 7 (python) score 990 or sacrifice child",
-        "[  100.000003] Killed process 7 (python) total-vm:9kB, anon-rss:1000kB, file-rss:0kB, shmem-rss:0kB",
+        "[  100.000002] Memory cgroup out of memory: Kill process 7 (python) score 990",
+        "[  100.000003] Killed process 7 (python) total-vm:9kB, anon-rss:1000kB, file-rss:0kB",
     )
     (event,) = log.events
     assert (event.kind, event.limit_bytes) == (KernelEventKind.CGROUP_OOM, 1048576 * KIB)
@@ -119,7 +120,7 @@ def test_a_dump_that_is_cut_still_tells_of_the_kill():
             KernelEventKind.PCIE_ERROR,
         ),
         (
-            "mlx5_core 0000:4c:00.0: 31.5 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x4 link at 0000:00:01.0",
+            "mlx5_core 0000:4c:00.0: 31.5 Gb/s, limited by 8.0 GT/s PCIe x4 link at 0000:00:01.0",
             KernelEventKind.PCIE_LINK,
         ),
         ("pcieport 0000:17:00.0: pciehp: Slot(167): Link Down", KernelEventKind.PCIE_LINK),

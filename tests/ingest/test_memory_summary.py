@@ -1,4 +1,7 @@
+import json
+
 import pytest
+
 from advisor.ingest.memory_summary import (
     looks_like_memory_stats,
     looks_like_memory_summary,
@@ -80,18 +83,27 @@ def test_every_devices_summary_is_read():
     assert str(summaries[0].source) == "log.txt: line 3"
 
 
+COUNTERS = {
+    "active.all.current": 3,
+    "allocated_bytes.all.current": 1024,
+    "allocated_bytes.all.peak": 4096,
+    "num_alloc_retries": 1,
+    "num_ooms": 2,
+    "reserved_bytes.all.current": 8192,
+}
+
+
 @pytest.mark.parametrize(
-    "text",
+    "printed",
     [
-        b"OrderedDict([('active.all.current', 3), ('allocated_bytes.all.current', 1024), "
-        b"('allocated_bytes.all.peak', 4096), ('num_alloc_retries', 1), ('num_ooms', 2), ('reserved_bytes.all.current', 8192)])",
-        b"{'active.all.current': 3, 'allocated_bytes.all.current': 1024, 'allocated_bytes.all.peak': 4096, "
-        b"'num_alloc_retries': 1, 'num_ooms': 2, 'reserved_bytes.all.current': 8192}",
-        b'{"active.all.current": 3, "allocated_bytes.all.current": 1024, "allocated_bytes.all.peak": 4096,\n'
-        b' "num_alloc_retries": 1, "num_ooms": 2, "reserved_bytes.all.current": 8192}',
+        str(COUNTERS),
+        f"OrderedDict({list(COUNTERS.items())})",
+        json.dumps(COUNTERS),
+        json.dumps(COUNTERS, indent=2),
     ],
 )
-def test_memory_stats_are_read_however_they_were_printed(text):
+def test_memory_stats_are_read_however_they_were_printed(printed):
+    text = printed.encode()
     assert looks_like_memory_stats(text)
     stats = read_memory_stats(text, "log.txt")
     assert stats.current == {"allocated": 1024, "reserved": 8192}
@@ -102,7 +114,7 @@ def test_memory_stats_are_read_however_they_were_printed(text):
 
 def test_stats_that_are_cut_say_what_is_missing():
     stats = read_memory_stats(
-        b"{'active.all.current': 3, 'allocated_bytes.all.current': 1024, 'active.all.peak': 5, 'active.all",
+        b"{'active.all.current': 3, 'allocated_bytes.all.current': 9, 'active.all.peak': 5, 'act",
         "log.txt",
     )
     assert stats.is_cut

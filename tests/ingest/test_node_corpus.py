@@ -1,8 +1,10 @@
-"""Real outputs of nodes and profilers: every file is read, and its figures are those that a plain search finds in it."""
+"""Real outputs of nodes and profilers: the figures read are those that a plain search finds."""
 
 import re
 
 import pytest
+from corpus_location import corpus
+
 from advisor.ingest.exporter_metrics import read_exporter_metrics
 from advisor.ingest.kernel_log import looks_like_kernel_log, read_kernel_log
 from advisor.ingest.memory_summary import read_memory_summary
@@ -11,7 +13,6 @@ from advisor.ingest.nvidia_smi_listing import read_nvidia_smi_listing
 from advisor.ingest.nvidia_smi_text import read_nvidia_smi_text
 from advisor.ingest.nvidia_smi_xml import read_nvidia_smi_xml
 from advisor.ingest.operator_table import read_operator_table
-from corpus_location import corpus
 
 MIB = 1024**2
 

@@ -1,4 +1,5 @@
 import pytest
+
 from advisor.ingest.nvidia_smi_csv import looks_like_nvidia_smi_csv, read_nvidia_smi_csv
 
 MIB = 1024**2
@@ -43,7 +44,8 @@ def test_reasons_are_read_from_nvmls_bits(mask, reasons):
 
 def test_reasons_are_read_from_their_own_columns():
     reading = read(
-        "name, clocks_throttle_reasons.sw_thermal_slowdown, clocks_throttle_reasons.gpu_idle\nTesla T4, Active, Not Active\n"
+        "name, clocks_throttle_reasons.sw_thermal_slowdown, clocks_throttle_reasons.gpu_idle\n"
+        "Tesla T4, Active, Not Active\n"
     )
     assert reading.gpus[0].clock_event_reasons == ("sw_thermal_slowdown",)
 
@@ -69,7 +71,8 @@ def test_a_torn_row_is_named_and_the_others_are_kept():
 
 def test_a_query_of_processes_gives_them_to_their_gpu():
     reading = read(
-        "gpu_uuid, pid, process_name, used_gpu_memory [MiB]\nGPU-a, 10, python, 400 MiB\nGPU-a, 11, python, [N/A]\n"
+        "gpu_uuid, pid, process_name, used_gpu_memory [MiB]\n"
+        "GPU-a, 10, python, 400 MiB\nGPU-a, 11, python, [N/A]\n"
     )
     (gpu,) = reading.gpus
     assert [(process.pid, process.used_bytes) for process in gpu.processes] == [
@@ -80,7 +83,8 @@ def test_a_query_of_processes_gives_them_to_their_gpu():
 
 def test_errors_and_link_are_read():
     reading = read(
-        "name, ecc.errors.uncorrected.volatile.total, pcie.link.gen.current, pcie.link.width.max\nNVIDIA L4, 3, 4, 16\n"
+        "name, ecc.errors.uncorrected.volatile.total, pcie.link.gen.current, pcie.link.width.max\n"
+        "NVIDIA L4, 3, 4, 16\n"
     )
     gpu = reading.gpus[0]
     assert (gpu.ecc_uncorrected, gpu.pcie_generation, gpu.max_pcie_width) == (3, 4, 16)

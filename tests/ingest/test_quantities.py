@@ -1,9 +1,10 @@
 import math
 
 import pytest
-from advisor.ingest import quantities
 from hypothesis import given
 from hypothesis import strategies as st
+
+from advisor.ingest import quantities
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 ## What it means
 
-Ranks exchange gradients, parameters or activations in collectives. Those that run beside the computation are
-free; what is left over, the exposed part, lengthens every step. It holds the transfer itself and the wait for
-ranks that come later.
+Ranks exchange gradients, parameters or activations in collectives. Those that run beside the
+computation are free; what is left over, the exposed part, lengthens every step. It holds the
+transfer itself and the wait for ranks that come later.
 
 ## How it is recognized
 
@@ -12,14 +12,14 @@ Collective kernels are alone on the device for at least 10% of the time.
 
 ## What to do
 
-Start the exchange earlier and in suitable pieces, so that the backward pass hides it; exchange less; check
-the link.
+Start the exchange earlier and in suitable pieces, so that the backward pass hides it; exchange
+less; check the link.
 
 ## What it is confused with
 
-Waiting for a slow rank: in the trace of one rank that looks the same. With the traces of several ranks, the
-rank on which the same collective is short is the late one. Collectives that run beside the computation are
-long and cost nothing.
+Waiting for a slow rank: in the trace of one rank that looks the same. With the traces of several
+ranks, the rank on which the same collective is short is the late one. Collectives that run beside
+the computation are long and cost nothing.
 """
 
 from advisor.model.case import Case
@@ -53,8 +53,7 @@ def exposed_communication(
     most = f", most of it in {groups[0].name}" if groups else ""
     return Finding(
         statement=(
-            f"Exchanges with other ranks hold the device up {per_step_text(breakdown, exposed)}"
-            f"{most}; no computation hides them."
+            f"Exchanges with other ranks hold the device up {per_step_text(breakdown, exposed)}{most}; no computation hides them."
         ),
         severity=Severity.WARNING,
         confidence=certainty(0.85, breakdown, mix),
@@ -116,8 +115,7 @@ def _actions(
         "all_gather": Action(
             title="Fetch parameters before they are needed",
             change=(
-                "FSDP: forward_prefetch=True, backward_prefetch=BACKWARD_PRE, limit_all_gathers=True, "
-                "wrap by transformer block"
+                "FSDP: forward_prefetch=True, backward_prefetch=BACKWARD_PRE, limit_all_gathers=True, wrap by transformer block"
             ),
             cost="device memory of one more block of parameters",
             predicted=predicted,
@@ -125,8 +123,7 @@ def _actions(
         "all_to_all": Action(
             title="Run the exchange of tokens or embeddings beside other computation",
             change=(
-                "start it asynchronously (async_op=True) and wait where its result is used; balance "
-                "the tables or experts over the ranks"
+                "start it asynchronously (async_op=True) and wait where its result is used; balance the tables or experts over the ranks"
             ),
             cost="work on the model's code",
             predicted=predicted,
@@ -138,8 +135,7 @@ def _actions(
     fewer = Action(
         title="Exchange less",
         change=(
-            "more micro-batches a step (gradient accumulation); bf16 gradients "
-            "(default_hooks.bf16_compress_hook)"
+            "more micro-batches a step (gradient accumulation); bf16 gradients (default_hooks.bf16_compress_hook)"
         ),
         cost="a larger effective batch, or fewer bits in the sum",
     )

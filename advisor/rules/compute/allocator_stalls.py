@@ -2,15 +2,16 @@
 
 ## What it means
 
-PyTorch keeps freed memory and hands it out again, because asking the driver is slow: `cudaMalloc` takes up to
-milliseconds, `cudaFree` waits for everything that runs. In steady steps neither should occur. They do where
-the cache is emptied in the loop, where memory is so short that it must be given back before more can be
-had, or where a library allocates for itself.
+PyTorch keeps freed memory and hands it out again, because asking the driver is slow: `cudaMalloc`
+takes up to milliseconds, `cudaFree` waits for everything that runs. In steady steps neither
+should occur. They do where the cache is emptied in the loop, where memory is so short that it
+must be given back before more can be had, or where a library allocates for itself.
 
 ## How it is recognized
 
-`cudaMalloc`, `cudaFree` or their HIP twins in steps after the first, in at least half of them, for at least 1% of
-the time. In a log, by `empty_cache()` in the loop, or by the allocator's own count of retries.
+`cudaMalloc`, `cudaFree` or their HIP twins in steps after the first, in at least half of them,
+for at least 1% of the time. In a log, by `empty_cache()` in the loop, or by the allocator's own
+count of retries.
 
 ## What to do
 
@@ -18,7 +19,8 @@ Remove `empty_cache()` from the loop; leave headroom; let segments grow.
 
 ## What it is confused with
 
-The first step, which fills the cache (HST111). `cudaFree(0)`, by which programs initialize CUDA once.
+The first step, which fills the cache (HST111). `cudaFree(0)`, by which programs initialize CUDA
+once.
 """
 
 import re
@@ -69,7 +71,7 @@ _DRIVER = re.compile(r"^(?:cuda|hip)(?:Malloc|Free)(?:Async)?$").search
 
 
 @rule("CMP116", "allocator-stalls")
-def allocator_stalls(
+def allocator_stalls(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
     breakdown: StepBreakdown | None,
     allocations: DriverAllocations | None,
     mix: KernelMix | None,
@@ -171,8 +173,7 @@ def _by_log(log: LogText) -> Finding | None:
     is_sure = mention.topic == "alloc-retries"
     return Finding(
         statement=(
-            "The log counts retries of the allocator: each gives the cache back and waits for the "
-            "device."
+            "The log counts retries of the allocator: each gives the cache back and waits for the device."
             if is_sure
             else "The log speaks of emptying the allocator's cache, which waits for the device and "
             "makes the next steps obtain memory from the driver again."

@@ -2,15 +2,15 @@
 
 ## What it means
 
-Attention compares each position with each other. Written out, the comparisons form a matrix of batch × heads ×
-T × T scores that is written to memory, read for the softmax, written again and read again. Fused attention
-computes the same in one kernel, without ever storing the scores: less traffic, and memory that grows with T
-instead of T².
+Attention compares each position with each other. Written out, the comparisons form a matrix of
+batch by heads by T by T scores that is written to memory, read for the softmax, written again and
+read again. Fused attention computes the same in one kernel, without ever storing the scores: less
+traffic, and memory that grows with T instead of T².
 
 ## How it is recognized
 
-A softmax stands between two batched matrix products, or `scaled_dot_product_attention` fell back to its math
-backend, and these operations take at least 10% of the time.
+A softmax stands between two batched matrix products, or `scaled_dot_product_attention` fell back
+to its math backend, and these operations take at least 10% of the time.
 
 ## What to do
 
@@ -18,8 +18,8 @@ Call `scaled_dot_product_attention`, in a form that its fused backends accept.
 
 ## What it is confused with
 
-The softmax of a loss or of a router, which has no second product behind it. A fused kernel, which has "flash",
-"fmha", "attn_fwd" or "efficient_attention" in its name.
+The softmax of a loss or of a router, which has no second product behind it. A fused kernel, which
+has "flash", "fmha", "attn_fwd" or "efficient_attention" in its name.
 """
 
 from advisor.model.case import Case
@@ -36,7 +36,8 @@ LEAST_RATIO = 0.10
 """Of the window: below, a faster attention shortens the step by no more than a few percent."""
 
 FUSED_AWAY_RATIO = 0.75
-"""Of its time, at most: FlashAttention's authors report up to four times (Dao et al., 2022, section 4)."""
+"""Of its time, at most: FlashAttention's authors report up to four times (Dao et al., 2022,
+section 4)."""
 
 
 @rule("CMP106", "attention-not-fused")
@@ -70,8 +71,7 @@ def attention_not_fused(
         observations=(
             Observation(
                 statement=(
-                    f"product, softmax, product: {count_text(attention.unfused_count, 'time')}, "
-                    f"{seconds_text(attention.unfused_seconds)}"
+                    f"product, softmax, product: {count_text(attention.unfused_count, 'time')}, {seconds_text(attention.unfused_seconds)}"
                 ),
                 value=attention.unfused_seconds,
                 unit="seconds",
@@ -109,7 +109,7 @@ def attention_not_fused(
 
 
 def fires() -> Case:
-    """Scores of 16 × 16 heads × 2048² in bf16, in each of 24 layers."""
+    """Scores of 16 sequences of 16 heads, 2048² in bf16, in each of 24 layers."""
     return a_case(
         a_breakdown(),
         an_attention(

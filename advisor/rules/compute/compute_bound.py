@@ -1,17 +1,19 @@
-"""The device computes nearly all the time, in the operations that ought to dominate: nothing is wrong.
+"""The device computes nearly all the time, in operations that ought to dominate: all is well.
 
 ## What it means
 
-The device is the limit, and not the input, the host or the exchange between ranks. That is how a healthy
-training step looks: matrix products, convolutions and fused attention take most of the time, and waits hardly
-any. Faster then means less work, cheaper work, or a faster device.
+The device is the limit, and not the input, the host or the exchange between ranks. That is how a
+healthy training step looks: matrix products, convolutions and fused attention take most of the
+time, and waits hardly any. Faster then means less work, cheaper work, or a faster device.
 
 ## How it is recognized
 
-At least 80% of the time goes to computing, waits and exposed exchanges take no more than 20% together, and
-at least half of the kernels' time is in matrix products, convolutions and attention. Where the operators'
-FLOPs and the device's peak are known, the reached share is told as well; where it is below 15% of the peak,
-the rule is silent, since such kernels are not near any ceiling of computing.
+At least 80% of the time goes to computing, waits and exposed exchanges take no more than 20%
+together, and at least half of the kernels' time is in matrix products, convolutions and
+attention, little of it in copies, in pointwise kernels, or in fp32 products that tensor cores
+could do. Where the operators' FLOPs and the device's peak are known, the reached share is told as
+well; where it is below 15% of the peak, the rule is silent, since such kernels are not near any
+ceiling of computing.
 
 ## What to do
 
@@ -19,8 +21,8 @@ Nothing urgent. Lower precision, fewer FLOPs, or a faster card are what would he
 
 ## What it is confused with
 
-A device that is busy with conversions, pointwise operations or tiny kernels is busy as well: "GPU utilization
-100%" says no more than that something runs. See CMP102, CMP107 and CMP111.
+A device that is busy with conversions, pointwise operations or tiny kernels is busy as well: "GPU
+utilization 100%" says no more than that something runs. See CMP102, CMP107 and CMP111.
 """
 
 from advisor.model.case import Case
@@ -37,10 +39,23 @@ LEAST_COMPUTE_RATIO = 0.80
 """Of the window: beyond four fifths, removing every wait wins less than a quarter."""
 
 LEAST_DENSE_RATIO = 0.50
-"""Of the kernels' time, in matrix products, convolutions and attention: the healthy reference table has 60%."""
+"""Of the kernels' time, in matrix products, convolutions and attention: the healthy reference
+table has 60%."""
+
+POINTWISE = ("elementwise", "normalization", "softmax", "reduction")
+
+MOST_COPY_RATIO = 0.15
+"""Of the kernels' time: beyond, CMP107 has something to say."""
+
+MOST_POINTWISE_RATIO = 0.30
+"""Of the kernels' time: beyond, CMP102 has something to say."""
+
+MOST_FP32_RATIO = 0.10
+"""Of the kernels' time in fp32 products on a card with tensor cores: beyond, CMP104 has."""
 
 LEAST_ATTAINED_RATIO = 0.15
-"""Of the dense peak over the window: below, the kernels are not limited by computing, whatever they are."""
+"""Of the dense peak over the window: below, the kernels are not limited by computing, whatever
+they are."""
 
 
 @rule("CMP101", "compute-bound")
@@ -52,6 +67,10 @@ def compute_bound(
         return None
     dense = mix.share_of("matmul", "convolution", "attention")
     if dense < LEAST_DENSE_RATIO:
+        return None
+    if mix.share_of("copy") > MOST_COPY_RATIO or mix.share_of(*POINTWISE) > MOST_POINTWISE_RATIO:
+        return None
+    if _has_tensor_cores(mix) and mix.fp32_matmul_seconds > MOST_FP32_RATIO * mix.device_seconds:
         return None
     attained = _attained(costs)
     if attained is not None and attained < LEAST_ATTAINED_RATIO:
@@ -111,6 +130,11 @@ def _attained(costs: OperatorCosts | None) -> float | None:
     if costs is None or not costs.flops or not costs.peak_flops or not costs.window_seconds:
         return None
     return costs.flops / costs.window_seconds / costs.peak_flops
+
+
+def _has_tensor_cores(mix: KernelMix) -> bool:
+    major = mix.capability.partition(".")[0]
+    return major.isdigit() and int(major) >= 7  # noqa: PLR2004 - Volta was the first with them
 
 
 def fires() -> Case:

@@ -2,23 +2,25 @@
 
 ## What it means
 
-A tensor that has the wrong type, the wrong layout or the wrong place is rewritten before it can be used:
-`to`, `contiguous`, `cat`, `copy_`, and the changes between NCHW and NHWC that convolution libraries insert by
-themselves. Each reads and writes the whole tensor and does no arithmetic.
+A tensor that has the wrong type, the wrong layout or the wrong place is rewritten before it can
+be used: `to`, `contiguous`, `cat`, `copy_`, and the changes between NCHW and NHWC that
+convolution libraries insert by themselves. Each reads and writes the whole tensor and does no
+arithmetic.
 
 ## How it is recognized
 
-Kernels that copy, convert, transpose or concatenate take at least 15% of the kernels' time in a trace, or the
-rows of such operators that share in an operator table.
+Kernels that copy, convert, transpose or concatenate take at least 15% of the kernels' time in a
+trace, or the rows of such operators that share in an operator table.
 
 ## What to do
 
-Decide on one type and one layout at the model's entry and keep them; preallocate instead of concatenating.
+Decide on one type and one layout at the model's entry and keep them; preallocate instead of
+concatenating.
 
 ## What it is confused with
 
-Copies between host and device: INP103 and INP104. Copies of parameters in an optimizer with fp32 master
-weights, which are needed.
+Copies between host and device: INP103 and INP104. Copies of parameters in an optimizer with fp32
+master weights, which are needed.
 """
 
 import re
@@ -36,7 +38,8 @@ from advisor.rules.step_evidence import certainty, per_step_text, step_impact, s
 from advisor.rules.wording import count_text, ratio_text, seconds_text
 
 LEAST_RATIO = 0.15
-"""Of the kernels' time: healthy models need up to about a tenth for views that must be made contiguous."""
+"""Of the kernels' time: healthy models need up to about a tenth for views that must be made
+contiguous."""
 
 _CONVERTS = re.compile(
     r"^(?:aten::)?(?:copy_|to|_to_copy|contiguous|clone|cat|stack|_?convert\w*|transpose_copy)$"
@@ -53,8 +56,7 @@ KEEP = Action(
 CHANNELS_LAST = Action(
     title="Give convolutions the layout that they compute in",
     change=(
-        "model = model.to(memory_format=torch.channels_last); "
-        "x = x.to(memory_format=torch.channels_last)"
+        "model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)"
     ),
     cost="operators without such a kernel convert back; measure",
 )
@@ -93,8 +95,7 @@ def _by_trace(breakdown: StepBreakdown, mix: KernelMix) -> Finding | None:
         observations=(
             Observation(
                 statement=(
-                    f"{count_text(mix.count_of('copy'), 'kernel')} that only copy or convert: "
-                    f"{ratio_text(share)} of the kernels' time"
+                    f"{count_text(mix.count_of('copy'), 'kernel')} that only copy or convert: {ratio_text(share)} of the kernels' time"
                 ),
                 value=share,
                 unit="ratio",
@@ -103,8 +104,7 @@ def _by_trace(breakdown: StepBreakdown, mix: KernelMix) -> Finding | None:
             *(
                 Observation(
                     statement=(
-                        f"the largest: {row.name[:80]}, {row.count} ×, "
-                        f"{seconds_text(row.device_seconds)}"
+                        f"the largest: {row.name[:80]}, {row.count} times, {seconds_text(row.device_seconds)}"
                     ),
                     value=row.device_seconds,
                     unit="seconds",
@@ -136,8 +136,7 @@ def _by_table(table: OperatorTable) -> Finding | None:
     listed = "listed " if share.is_of_listed else ""
     return Finding(
         statement=(
-            f"Copying and converting tensors takes {seconds_text(share.seconds)}, "
-            f"{ratio_text(share.ratio)} of the {listed}{whose} time."
+            f"Copying and converting tensors takes {seconds_text(share.seconds)}, {ratio_text(share.ratio)} of the {listed}{whose} time."
         ),
         severity=Severity.WARNING,
         confidence=0.5 if share.is_of_listed else 0.75,

@@ -1,16 +1,17 @@
-"""Tokens are generated a few sequences at a time: the time goes to reading weights, not to computing.
+"""Tokens are generated a few sequences at a time: the time goes to reading weights.
 
 ## What it means
 
-To generate the next token, every weight is read once and used for two operations a sequence. At batch B that is
-B operations a byte (in 16-bit formats), and a device needs hundreds to be limited by its arithmetic. So the
-time of a step is about bytes / bandwidth, whatever the arithmetic could do, and hardly depends on the batch.
+To generate the next token, every weight is read once and used for two operations a sequence. At
+batch B that is B operations a byte (in 16-bit formats), and a device needs hundreds to be limited
+by its arithmetic. So the time of a step is about bytes / bandwidth, whatever the arithmetic could
+do, and hardly depends on the batch.
 
 ## How it is recognized
 
-The trace shows generation: by a mark of the engine (vLLM and SGLang write one a step), by kernels that read a
-paged KV cache, or by products that are nearly all matrix times vector. The batch, where known, is below
-the ridge point. No backward pass is in it.
+The trace shows generation: by a mark of the engine (vLLM and SGLang write one a step), by kernels
+that read a paged KV cache, or by products that are nearly all matrix times vector. The batch,
+where known, is below the ridge point. No backward pass is in it.
 
 ## What to do
 
@@ -18,8 +19,8 @@ Read fewer bytes, or use each for more sequences.
 
 ## What it is confused with
 
-Prefill, which processes whole prompts and is limited by computing. Generation that waits for launches
-between short kernels: HST101. A step that waits for the host or its scheduler.
+Prefill, which processes whole prompts and is limited by computing. Generation that waits for
+launches between short kernels: HST101. A step that waits for the host or its scheduler.
 """
 
 from advisor.model.case import Case
@@ -37,10 +38,12 @@ LEAST_READING_RATIO = 0.50
 """Of the kernels' time, in products and attention: the kernels that read weights and cache."""
 
 LEAST_VECTOR_RATIO = 0.60
-"""Of the products' time, in matrix-vector products: the sign of one sequence at a time, without a mark."""
+"""Of the products' time, in matrix-vector products: the sign of one sequence at a time, without
+a mark."""
 
 TYPICAL_RIDGE = 150.0
-"""FLOP a byte; the smallest ridge point of data-center cards in 16-bit formats (A100: 153, H100: 295)."""
+"""FLOP a byte; the smallest ridge point of data-center cards in 16-bit formats (A100: 153, H100:
+295)."""
 
 ACTIONS = (
     Action(
@@ -88,8 +91,7 @@ def decode_memory_bound(
     claimed = 0.85 if decode.mark and decode.sequence_count else 0.7 if is_shown else 0.6
     return Finding(
         statement=(
-            f"This is token generation{batch}: its pace is set by reading weights and KV cache from "
-            "memory, and not by computing."
+            f"This is token generation{batch}: its pace is set by reading weights and KV cache from memory, and not by computing."
         ),
         severity=Severity.INFO,
         confidence=certainty(claimed, breakdown, mix) if not decode.mark else claimed,

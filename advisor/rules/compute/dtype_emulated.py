@@ -2,14 +2,14 @@
 
 ## What it means
 
-bf16 came to NVIDIA's cards with Ampere (compute capability 8.0). On V100 and T4 PyTorch still accepts it: values
-are converted to fp32, computed there and converted back, without tensor cores. It is slower than fp32, and
-many times slower than fp16.
+bf16 came to NVIDIA's cards with Ampere (compute capability 8.0). On V100 and T4 PyTorch still
+accepts it: values are converted to fp32, computed there and converted back, without tensor cores.
+It is slower than fp32, and many times slower than fp16.
 
 ## How it is recognized
 
-Matrix products in bf16, by their kernels' names in a trace, on a card of compute capability below 8.0. In a log,
-by an engine's refusal of bf16 on such a card.
+Matrix products in bf16, by their kernels' names in a trace, on a card of compute capability below
+8.0. In a log, by an engine's refusal of bf16 on such a card.
 
 ## What to do
 
@@ -19,6 +19,8 @@ Use fp16, with loss scaling in training.
 
 bf16 on Ampere and later, and on AMD's CDNA cards, where it is native.
 """
+
+import re
 
 from advisor.model.case import Case
 from advisor.model.ceilings import DeviceCeilings
@@ -37,6 +39,15 @@ FIRST_BF16 = 8
 
 LEAST_RATIO = 0.05
 """Of the kernels' time: a stray conversion is no reason to change the format."""
+
+TOPIC = "half-precision"
+"""Under which a log's mentions keep lines about bf16."""
+
+_UNSUPPORTED = re.compile(
+    r"(?:bf16|bfloat16).{0,60}(?:not support|unsupported|only supported on)|"
+    r"(?:n't|not) support.{0,20}(?:bf16|bfloat16)",
+    re.IGNORECASE,
+).search
 
 FP16 = Action(
     title="Compute in fp16 instead",
@@ -99,7 +110,9 @@ def _by_trace(
 
 
 def _by_log(log: LogText) -> Finding | None:
-    mention = log.mentioned("bf16-unsupported")
+    mention = next(
+        (each for each in log.mentions if each.topic == TOPIC and _UNSUPPORTED(each.text)), None
+    )
     if mention is None:
         return None
     return Finding(

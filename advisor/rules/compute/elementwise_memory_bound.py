@@ -2,16 +2,16 @@
 
 ## What it means
 
-Adding, scaling, activating or normalizing a tensor does a few operations on each number and moves each number
-to the compute units and back. Such a kernel is limited by memory bandwidth, thousands of times below the
-device's arithmetic. One after the other, they read and write the same tensor again and again; fused into one
-kernel, it is read and written once.
+Adding, scaling, activating or normalizing a tensor does a few operations on each number and moves
+each number to the compute units and back. Such a kernel is limited by memory bandwidth, thousands
+of times below the device's arithmetic. One after the other, they read and write the same tensor
+again and again; fused into one kernel, it is read and written once.
 
 ## How it is recognized
 
-Pointwise, normalization, softmax and reduction kernels that no compiler has fused take at least 20% of the
-time; those of the optimizer are not counted. On every device in use such kernels lie far below the ridge
-point.
+Pointwise, normalization, softmax and reduction kernels that no compiler has fused take at least
+20% of the time; those of the optimizer are not counted. On every device in use such kernels lie
+far below the ridge point.
 
 ## What to do
 
@@ -19,8 +19,8 @@ Let a compiler fuse them, or use layers that are fused already.
 
 ## What it is confused with
 
-A compiled model: its fused kernels have names of their own and are not counted. Copies and conversions
-between types or layouts: see CMP107. The optimizer's many small kernels: see CMP108.
+A compiled model: its fused kernels have names of their own and are not counted. Copies and
+conversions between types or layouts: see CMP107. The optimizer's many small kernels: see CMP108.
 """
 
 from advisor.model.case import Case
@@ -79,7 +79,7 @@ def elementwise_memory_bound(
             *(
                 Observation(
                     statement=(
-                        f"the largest: {row.name[:80]}, {row.count} ×, "
+                        f"the largest: {row.name[:80]}, {row.count} times, "
                         f"{ratio_text(row.device_seconds / mix.device_seconds)} of the kernels' time"
                     ),
                     value=row.device_seconds,

@@ -2,16 +2,18 @@
 
 ## What it means
 
-Model FLOPs utilization (MFU) is the arithmetic that the model needs over what the device could do at its dense
-peak in that time. 40-50% is good for training; the rest goes to waits, exchanges, small operators and kernels
-that do not reach the peak. It is the sum of all losses, and says nothing about their causes by itself.
+Model FLOPs utilization (MFU) is the arithmetic that the model needs over what the device could do
+at its dense peak in that time. 40-50% is good for training; the rest goes to waits, exchanges,
+small operators and kernels that do not reach the peak. It is the sum of all losses, and says
+nothing about their causes by itself.
 
 ## How it is recognized
 
-The FLOPs of the recorded shapes over the window, divided by the dense peak of the format they were done in,
-are below 30%. Only where shapes are recorded for most of the matrix time, the device's peak is known, and the
-work is above the ridge point: work that is limited by bandwidth cannot reach the peak. Recomputed forward
-passes count as work here, so with activation checkpointing the true MFU is lower.
+The FLOPs of the recorded shapes over the window, divided by the dense peak of the format they
+were done in, are below 30%. Only where shapes are recorded for most of the matrix time, the
+device's peak is known, and the work is above the ridge point: work that is limited by bandwidth
+cannot reach the peak. Recomputed forward passes count as work here, so with activation
+checkpointing the true MFU is lower.
 
 ## What to do
 
@@ -19,7 +21,8 @@ Follow the ranked losses below it; the largest part of the breakdown comes first
 
 ## What it is confused with
 
-Token generation, which is limited by bandwidth: see CMP112. A profile of the first steps: see HST111.
+Token generation, which is limited by bandwidth: see CMP112. A profile of the first steps: see
+HST111.
 """
 
 from advisor.model.case import Case
@@ -38,6 +41,10 @@ LOW_RATIO = 0.30
 
 LEAST_MODELLED_RATIO = 0.50
 """Of the operators' time, in those with known FLOPs; with less the figure is not the job's."""
+
+LEAST_PRODUCT_RATIO = 0.50
+"""Of the FLOPs, in matrix products: a peak is a peak of products, other kernels have none to
+reach."""
 
 PART_NAMES = {
     "compute": "computing",
@@ -65,6 +72,8 @@ def low_mfu(
         return None
     if (decode is not None and decode.mark) or _is_below_the_ridge(costs, ceilings):
         return None
+    if sum(product.flops for product in costs.matmuls) < LEAST_PRODUCT_RATIO * costs.flops:
+        return None
     mfu = costs.flops / breakdown.window_seconds / costs.peak_flops
     if mfu >= LOW_RATIO:
         return None
@@ -81,8 +90,7 @@ def low_mfu(
         observations=(
             Observation(
                 statement=(
-                    f"{costs.flops / 1e12:,.2f} TFLOP by the recorded shapes, "
-                    f"{costs.flops / breakdown.window_seconds / 1e12:,.1f} TFLOP/s"
+                    f"{costs.flops / 1e12:,.2f} TFLOP by the recorded shapes, {costs.flops / breakdown.window_seconds / 1e12:,.1f} TFLOP/s"
                 ),
                 value=mfu,
                 unit="ratio",
@@ -90,8 +98,7 @@ def low_mfu(
             ),
             Observation(
                 statement=(
-                    f"the peak of {costs.device_name}: {costs.peak_flops / 1e12:,.0f} TFLOP/s "
-                    f"dense ({costs.peak_source})"
+                    f"the peak of {costs.device_name}: {costs.peak_flops / 1e12:,.0f} TFLOP/s dense ({costs.peak_source})"
                 ),
                 value=costs.peak_flops,
                 unit="FLOP/s",

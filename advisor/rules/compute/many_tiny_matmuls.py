@@ -2,14 +2,15 @@
 
 ## What it means
 
-A device does a large product at thousands of times the rate of a small one: a product of a few microseconds uses
-a few of its units and costs as much for its launch. Loops over experts, heads, adapters or time steps in
-Python make thousands of them.
+A device does a large product at thousands of times the rate of a small one: a product of a few
+microseconds uses a few of its units and costs as much for its launch. Loops over experts, heads,
+adapters or time steps in Python make thousands of them.
 
 ## How it is recognized
 
-At least 300 matrix products a step (or a thousand in a window without steps) are shorter than 10 µs, they are
-most of the products, and they are at least 10% of the time together with the gaps that their launches leave.
+At least 300 matrix products a step (or a thousand in a window without steps) are shorter than 10
+µs, they are most of the products, and they are at least 10% of the time together with the gaps
+that their launches leave.
 
 ## What to do
 
@@ -17,8 +18,8 @@ Make one product of many: batch, stack or group them.
 
 ## What it is confused with
 
-A small model as a whole, for which HST101 is the answer. Token generation out of a graph, whose products are
-short because they read little: see CMP112.
+A small model as a whole, for which HST101 is the answer. Token generation out of a graph, whose
+products are short because they read little: see CMP112.
 """
 
 from advisor.model.case import Case
@@ -32,7 +33,8 @@ from advisor.rules.step_evidence import certainty, per_step_text, step_impact
 from advisor.rules.wording import count_text, ratio_text, seconds_text
 
 FEWEST_A_STEP = 300
-"""Tiny products a step: a transformer of 32 layers has about 230 products forward, none of them tiny."""
+"""Tiny products a step: a transformer of 32 layers has about 230 products forward, none of them
+tiny."""
 
 FEWEST_IN_WINDOW = 1_000
 """Tiny products in a window without steps: "thousands of small GEMMs"."""
@@ -81,8 +83,7 @@ def many_tiny_matmuls(
         observations=(
             Observation(
                 statement=(
-                    f"{count_text(count, 'tiny product')} of {products:,}, "
-                    f"{seconds_text(mix.tiny_matmul_seconds / count)} each"
+                    f"{count_text(count, 'tiny product')} of {products:,}, {seconds_text(mix.tiny_matmul_seconds / count)} each"
                 ),
                 value=float(count),
                 unit="count",

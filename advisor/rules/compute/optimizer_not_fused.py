@@ -2,15 +2,16 @@
 
 ## What it means
 
-An update is a handful of pointwise operations a parameter tensor. Done tensor by tensor, a model of some
-hundred tensors needs thousands of kernels of a few microseconds, and the device waits for each launch. PyTorch
-can do the same for many tensors at once (foreach), or all of it in one kernel a group (fused).
+An update is a handful of pointwise operations a parameter tensor. Done tensor by tensor, a model
+of some hundred tensors needs thousands of kernels of a few microseconds, and the device waits for
+each launch. PyTorch can do the same for many tensors at once (foreach), or all of it in one
+kernel a group (fused).
 
 ## How it is recognized
 
-The work between the optimizer's marks takes at least 5% of the time, its own kernels and the device's idle time
-together, and most of its kernels handle a single tensor. Without a device, or in an operator table, by the
-share of the optimizer's row.
+The work between the optimizer's marks takes at least 5% of the time, its own kernels and the
+device's idle time together, and most of its kernels handle a single tensor. Without a device, or
+in an operator table, by the share of the optimizer's row.
 
 ## What to do
 
@@ -18,8 +19,8 @@ share of the optimizer's row.
 
 ## What it is confused with
 
-A fused or foreach optimizer of a large model, which takes its time for memory traffic that is needed. An
-optimizer that communicates (sharded states): see COM101.
+A fused or foreach optimizer of a large model, which takes its time for memory traffic that is
+needed. An optimizer that communicates (sharded states): see COM101.
 """
 
 import re
@@ -66,11 +67,17 @@ ACTIONS = (
     ),
 )
 
+_TIMES = re.compile(
+    r"\d\s?m?s\b.{0,40}\bCPU\b|\bCPU\b.{0,60}?\d\s?m?s\b|\d\s?% of (?:the |each )?(?:step|iteration)",
+    re.IGNORECASE,
+).search
+"""What a line about the optimizer must also say to be one about its time."""
+
 _STEP = re.compile(r"^Optimizer\.step#").search
 
 
 @rule("CMP108", "optimizer-not-fused")
-def optimizer_not_fused(
+def optimizer_not_fused(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
     breakdown: StepBreakdown | None,
     optimizer: OptimizerSteps | None,
     mix: KernelMix | None,
@@ -168,13 +175,16 @@ def _by_table(table: OperatorTable) -> Finding | None:
 
 
 def _by_log(log: LogText) -> Finding | None:
-    mention = log.mentioned("optimizer-time")
+    topics = ("fused-optimizer", "adamw", "adam", "sgd", "optimizer-step", "foreach")
+    mention = next(
+        (each for each in log.mentions if each.topic in topics and _TIMES(each.text)), None
+    )
     if mention is None:
         return None
     return Finding(
         statement="By the log, the optimizer's update takes much of the step, most of it on the host.",
         severity=Severity.WARNING,
-        confidence=0.6,
+        confidence=0.55,
         observations=(
             Observation(
                 statement=f"the log says: {mention.text.strip()}",

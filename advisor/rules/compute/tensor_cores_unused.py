@@ -1,33 +1,34 @@
-"""Matrix products run in full fp32 on a device whose tensor cores could do them several times faster.
+"""Matrix products run in full fp32 on a device whose tensor cores would be several times faster.
 
 ## What it means
 
-Since 2017 NVIDIA's data-center cards have units for matrix products that reach eight times and more the rate of the
-ordinary ones. They work on fp16 and, since Ampere, on bf16 and TF32 (fp32 numbers rounded to 10 bits of
-mantissa inside the product). PyTorch leaves TF32 off for matrix products, so a model in fp32 does not use
-them.
+Since 2017 NVIDIA's data-center cards have units for matrix products that reach eight times and
+more the rate of the ordinary ones. They work on fp16 and, since Ampere, on bf16 and TF32 (fp32
+numbers rounded to 10 bits of mantissa inside the product). PyTorch leaves TF32 off for matrix
+products, so a model in fp32 does not use them.
 
 ## How it is recognized
 
-By the kernels' names in a trace (`sgemm`, cuDNN's fp32 convolutions, without `tf32` or `tensorop`): they take at
-least 10% of the time, on a card with tensor cores. In a log, by PyTorch's own warning that TensorFloat32 is
-available and not enabled. AMD's matrix cores also work in fp32; there the rule does not apply.
+By the kernels' names in a trace (`sgemm`, cuDNN's fp32 convolutions, without `tf32` or
+`tensorop`): they take at least 10% of the time, on a card with tensor cores. In a log, by
+PyTorch's own warning that TensorFloat32 is available and not enabled. AMD's matrix cores also
+work in fp32; there the rule does not apply.
 
 ## What to do
 
-On Ampere and later, one line turns TF32 on; bf16 autocast gains more. On Volta and Turing use fp16 autocast
-with loss scaling.
+On Ampere and later, one line turns TF32 on; bf16 autocast gains more. On Volta and Turing use
+fp16 autocast with loss scaling.
 
 ## What it is confused with
 
-Cards without tensor cores (Pascal, GTX 16). Scientific code that needs all 24 bits. Kernels that are fp32 but
-not matrix products, which would not gain.
+Cards without tensor cores (Pascal, GTX 16). Scientific code that needs all 24 bits. Kernels that
+are fp32 but not matrix products, which would not gain.
 """
 
 from advisor.model.case import Case
 from advisor.model.ceilings import DeviceCeilings
 from advisor.model.failure import Failure, LogText
-from advisor.model.finding import Action, Finding, Impact, Observation, Severity
+from advisor.model.finding import Action, Finding, Impact, Observation, Prediction, Severity
 from advisor.model.kernels import KernelMix
 from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
@@ -53,8 +54,7 @@ FIRST_TF32 = (8, 0)
 TF32_PRECISION = Action(
     title="Let fp32 matrix products use TF32",
     change=(
-        'torch.set_float32_matmul_precision("high"); for convolutions '
-        "torch.backends.cudnn.allow_tf32 = True"
+        'torch.set_float32_matmul_precision("high"); for convolutions torch.backends.cudnn.allow_tf32 = True'
     ),
     cost="products are rounded to 10 bits of mantissa (range as fp32); sums stay fp32",
 )
@@ -68,8 +68,7 @@ BF16 = Action(
 FP16 = Action(
     title="Train in fp16 with loss scaling",
     change=(
-        'with torch.autocast("cuda", dtype=torch.float16): around forward and loss; '
-        "torch.amp.GradScaler around backward and step"
+        'with torch.autocast("cuda", dtype=torch.float16): around forward and loss; torch.amp.GradScaler around backward and step'
     ),
     cost="fp16 has a narrow range: the scaler skips steps that overflow; compare the loss curves",
 )
@@ -105,12 +104,11 @@ def _by_trace(
     has_tf32 = capability >= FIRST_TF32
     speedup = _speedup(ceilings, has_tf32=has_tf32)
     saved = taken * (1.0 - 1.0 / speedup) if speedup else None
-    predicted = step_without(breakdown, saved) if saved is not None else None
+    predicted = Prediction() if saved is None else step_without(breakdown, saved)
     first = TF32_PRECISION if has_tf32 else FP16
     return Finding(
         statement=(
-            f"Matrix products in full fp32 take {per_step_text(breakdown, taken)} on {name}, whose "
-            "tensor cores stay unused by them."
+            f"Matrix products in full fp32 take {per_step_text(breakdown, taken)} on {name}, whose tensor cores stay unused by them."
         ),
         # On older cards the remedy changes the training's numbers: a decision, not a setting.
         severity=Severity.WARNING if has_tf32 else Severity.INFO,
@@ -141,7 +139,7 @@ def _by_trace(
                 title=first.title,
                 change=first.change,
                 cost=first.cost,
-                **({"predicted": predicted} if predicted is not None else {}),
+                predicted=predicted,
             ),
             *((BF16,) if has_tf32 else ()),
         ),
@@ -181,8 +179,7 @@ def _by_log(log: LogText) -> Finding | None:
         return None
     return Finding(
         statement=(
-            "PyTorch says that this card could do fp32 matrix products on its tensor cores (TF32) "
-            "and that it is not allowed to."
+            "PyTorch says that this card could do fp32 matrix products on its tensor cores (TF32) and that it is not allowed to."
         ),
         severity=Severity.WARNING,
         confidence=0.9,

@@ -2,15 +2,15 @@
 
 ## What it means
 
-A model that does not fit on the device can be split: layers that are left in host memory are computed by the
-CPU, or copied to the device each time they are needed. Either way the link and the host's memory, some
-thirty times slower than the device's own, set the pace.
+A model that does not fit on the device can be split: layers that are left in host memory are
+computed by the CPU, or copied to the device each time they are needed. Either way the link and
+the host's memory, some thirty times slower than the device's own, set the pace.
 
 ## How it is recognized
 
-In a trace, by copies to the device of more than a gibibyte a step, in many large pieces, of which at least 20%
-of the time is exposed. In a log, by what the loading libraries say: accelerate that parameters were offloaded
-to the CPU, llama.cpp that only part of the layers went to the GPU.
+In a trace, by copies to the device of more than a gibibyte a step, in many large pieces, of which
+at least 20% of the time is exposed. In a log, by what the loading libraries say: accelerate that
+parameters were offloaded to the CPU, llama.cpp that only part of the layers went to the GPU.
 
 ## What to do
 
@@ -18,8 +18,8 @@ Make the model fit: quantize it, take a smaller one, or use more devices.
 
 ## What it is confused with
 
-Large input batches: those are few copies of equal size, INP104. An optimizer that is deliberately kept on the
-host.
+Large input batches: those are few copies of equal size, INP104. An optimizer that is deliberately
+kept on the host.
 """
 
 from advisor.model.case import Case
@@ -64,7 +64,7 @@ ACTIONS = (
 )
 
 
-@rule("CMP119", "layers-on-host")
+@rule("CMP119", "weights-on-host")
 def weights_on_host(
     breakdown: StepBreakdown | None,
     copies: CopyProfile | None,
@@ -105,8 +105,7 @@ def _by_trace(
         observations=(
             Observation(
                 statement=(
-                    f"{count_text(large, 'copy', 'copies')} of 8 MiB and more, "
-                    f"{bytes_text(moved)} in all"
+                    f"{count_text(large, 'copy', 'copies')} of 8 MiB and more, {bytes_text(moved)} in all"
                 ),
                 value=float(moved),
                 unit="bytes",
@@ -148,8 +147,7 @@ def _finding(log: LogText, mention: Mention, confidence: float) -> Finding:
         statement=(
             "The log says that part of the model is kept in host memory: those layers set the pace."
             if is_said
-            else "Tokens come as slowly as where part of the model lies in host memory; the log does "
-            "not say where it lies."
+            else "Tokens come as slowly as where part of the model lies in host memory; the log does not say where it lies."
         ),
         severity=Severity.WARNING,
         confidence=confidence,

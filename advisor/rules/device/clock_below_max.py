@@ -15,7 +15,7 @@ locked: said with less confidence. So does a memory clock at 80% and below.
 
 ## What to do
 
-Reset the clocks: `nvidia-smi -rac`, `-rgc`, `-rmc`.
+Ask who set the clocks and why, then reset them: `nvidia-smi -rac`, `-rgc`, `-rmc`.
 
 ## What it is confused with
 

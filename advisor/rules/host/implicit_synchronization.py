@@ -2,16 +2,17 @@
 
 ## What it means
 
-Work for the device is queued, so that host and device run side by side. Some innocent lines need a value
-now: `loss.item()`, `.cpu()`, `if tensor:`, `nonzero`, indexing with a mask, `print`. They wait until the
-device has finished everything; then the device has to wait until the host has issued something new.
+Work for the device is queued, so that host and device run side by side. Some innocent lines need
+a value now: `loss.item()`, `.cpu()`, `if tensor:`, `nonzero`, indexing with a mask, `print`. They
+wait until the device has finished everything; then the device has to wait until the host has
+issued something new.
 
 ## How it is recognized
 
-Synchronizing calls inside the steps after which the device idles for at least 3% of the time. The rule names
-the operator and, where Python frames were recorded, the line. The time that the host spends waiting while
-the device computes is not counted: it costs nothing. An operator table or a log shows only that the host
-waits, so the rule is then less sure.
+Synchronizing calls inside the steps after which the device idles for at least 3% of the time. The
+rule names the operator and, where Python frames were recorded, the line. The time that the host
+spends waiting while the device computes is not counted: it costs nothing. An operator table or a
+log shows only that the host waits, so the rule is then less sure.
 
 ## What to do
 
@@ -19,8 +20,9 @@ Keep values on the device and read them once in N steps.
 
 ## What it is confused with
 
-A healthy, compute-bound loop that reads its loss once a step: the host waits long there, and the device
-never idles. The profiler's own wait at the end of its window. Pageable copies, which also block: INP103.
+A healthy, compute-bound loop that reads its loss once a step: the host waits long there, and the
+device never idles. The profiler's own wait at the end of its window. Pageable copies, which also
+block: INP103.
 """
 
 import re
@@ -29,7 +31,7 @@ from advisor.analysis.table_shares import TableShare, cpu_share, self_cpu_total_
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix, SynchronizationSite, Synchronizations
+from advisor.model.kernels import KernelMix, Synchronizations, SynchronizationSite
 from advisor.model.step_time import StepBreakdown
 from advisor.model.tables import OperatorTable
 from advisor.rules.rule import rule
@@ -75,7 +77,7 @@ _WAITS = re.compile(
 
 
 @rule("HST102", "implicit-synchronization")
-def implicit_synchronization(
+def implicit_synchronization(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
     breakdown: StepBreakdown | None,
     waits: Synchronizations | None,
     mix: KernelMix | None,
@@ -101,8 +103,7 @@ def _by_trace(
     is_named = bool(first.operator or first.line)
     return Finding(
         statement=(
-            f"The device idles {per_step_text(breakdown, lost)} because the program waits for "
-            f"results, most of all in {_name(first)}."
+            f"The device idles {per_step_text(breakdown, lost)} because the program waits for results, most of all in {_name(first)}."
         ),
         severity=Severity.WARNING,
         confidence=certainty(0.85 if is_named else 0.7, breakdown, mix),
@@ -181,8 +182,7 @@ def _by_log(log: LogText) -> Finding | None:
         return None
     return Finding(
         statement=(
-            "By the log, the program waits for the device inside the step, for a value that it "
-            "reads back."
+            "By the log, the program waits for the device inside the step, for a value that it reads back."
         ),
         severity=Severity.WARNING,
         confidence=0.65 if mention.topic == "stream-synchronize" else 0.45,

@@ -2,17 +2,18 @@
 
 ## What it means
 
-Every operation on the device has to be launched by the host, which takes some microseconds each, Python
-included. Where the operations themselves are as short as that, the device finishes each before the next one
-arrives, and idles in between. A faster card would idle more.
+Every operation on the device has to be launched by the host, which takes some microseconds each,
+Python included. Where the operations themselves are as short as that, the device finishes each
+before the next one arrives, and idles in between. A faster card would idle more.
 
 ## How it is recognized
 
-The device idles for at least 15% of the time with an empty launch queue: the kernel that ends the gap was
-launched only after the device had run dry, while the host was busy launching, and was not waiting for data
-or for the device. At least a third of all kernels find the device idle in this way. Where CUDA or HIP graphs
-issue most kernels, launches do not set the pace and the rule is silent. Without recorded launches it cannot
-judge. From an operator table it goes by the totals: CPU time many times the device's.
+The device idles for at least 15% of the time with an empty launch queue: the kernel that ends the
+gap was launched only after the device had run dry, while the host was busy launching, and was not
+waiting for data or for the device. At least a tenth of all kernels find the device idle in this
+way. Where CUDA or HIP graphs issue most kernels, launches do not set the pace and the rule is
+silent. Without recorded launches it cannot judge. From an operator table it goes by the totals:
+CPU time many times the device's.
 
 ## What to do
 
@@ -20,9 +21,9 @@ Issue fewer, larger operations: compile, replay graphs, use fused operators, enl
 
 ## What it is confused with
 
-Gaps in which the loop waits for data (INP101) or reads a result back (HST102). A profiler that records
-Python stacks slows the host down and lengthens these gaps: profile again without `with_stack` before
-trusting the exact share.
+Gaps in which the loop waits for data (INP101) or reads a result back (HST102). A profiler that
+records Python stacks slows the host down and lengthens these gaps: profile again without
+`with_stack` before trusting the exact share.
 """
 
 import re
@@ -45,10 +46,12 @@ from advisor.rules.step_evidence import certainty, per_step_text, step_impact, s
 from advisor.rules.wording import count_text, ratio_text, seconds_text
 
 LEAST_RATIO = 0.15
-"""Of the window, idle for want of launches: eager training of healthy models shows up to about a tenth."""
+"""Of the window, idle for want of launches: eager training of healthy models shows up to about a
+tenth."""
 
-LEAST_STARVED_RATIO = 1 / 3
-"""Of the kernels: launches set the pace where at least every third kernel finds the device idle."""
+LEAST_STARVED_RATIO = 0.10
+"""Of the kernels: with fewer that find the device idle, a few long gaps make the idle time, not
+launches."""
 
 MOST_GRAPH_RATIO = 0.5
 """Of the kernels: where graphs issue more than half, single launches do not set the pace."""
@@ -57,7 +60,8 @@ SHORT_KERNEL_SECONDS = 50e-6
 """Median kernel: ten launches of about 5 µs; where kernels are longer, launches can be hidden."""
 
 LEAST_TABLE_RATIO = 5.0
-"""CPU time over device time in a table: several-fold, since CPU time includes waits and other threads."""
+"""CPU time over device time in a table: several-fold, since CPU time includes waits and other
+threads."""
 
 MOST_WAIT_RATIO = 0.3
 """Of the CPU time in a table, in rows that wait: beyond that, waiting explains the CPU time."""
@@ -86,7 +90,7 @@ _WAITS = re.compile(
 
 
 @rule("HST101", "launch-bound")
-def launch_bound(
+def launch_bound(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
     breakdown: StepBreakdown | None,
     launches: LaunchProfile | None,
     mix: KernelMix | None,
@@ -123,7 +127,7 @@ def _by_trace(
             "does not launch them fast enough."
         ),
         severity=Severity.WARNING,
-        confidence=certainty(0.85, breakdown, mix),
+        confidence=certainty(0.7 if launches.has_python else 0.85, breakdown, mix),
         observations=(
             Observation(
                 statement=f"idle with an empty launch queue: {seconds_text(idle)}",
@@ -149,6 +153,16 @@ def _by_trace(
                 value=launches.median_launch_seconds,
                 unit="seconds",
                 source=launches.source,
+            ),
+            *(
+                [
+                    Observation(
+                        statement="Python frames were recorded, which lengthens these gaps",
+                        source=launches.source,
+                    )
+                ]
+                if launches.has_python
+                else []
             ),
         ),
         actions=tuple(

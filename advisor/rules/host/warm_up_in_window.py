@@ -2,15 +2,15 @@
 
 ## What it means
 
-The first steps of a program do work that later ones do not: libraries load kernels and try algorithms, memory
-is obtained from the driver, code is compiled. Averages over a window that holds them are about the start, and
-so are the other findings.
+The first steps of a program do work that later ones do not: libraries load kernels and try
+algorithms, memory is obtained from the driver, code is compiled. Averages over a window that
+holds them are about the start, and so are the other findings.
 
 ## How it is recognized
 
-The leading steps take more than one and a half times the median of the rest, and what they took beyond it is
-at least a tenth of the window. What happened in them and not later (driver allocations, loading of modules,
-compilation) is named where the trace shows it.
+The leading steps take more than one and a half times the median of the rest, and what they took
+beyond it is at least a tenth of the window. What happened in them and not later (driver
+allocations, loading of modules, compilation) is named where the trace shows it.
 
 ## What to do
 
@@ -18,8 +18,8 @@ Measure later: let the profiler skip steps.
 
 ## What it is confused with
 
-A job whose steps differ in length all the time (unequal sequences, evaluation in between): then slow steps
-also occur later, and the rule is silent.
+A job whose steps differ in length all the time (unequal sequences, evaluation in between): then
+slow steps also occur later, and the rule is silent.
 """
 
 from advisor.model.case import Case
@@ -54,7 +54,7 @@ def warm_up_in_window(
     if ratio < LEAST_RATIO:
         return None
     slow = steps.durations_seconds[: steps.slow_first_count]
-    marks = ", ".join(f"{count} × {name}" for name, count in steps.warm_up_marks[:4])
+    marks = ", ".join(f"{name} {count} times" for name, count in steps.warm_up_marks[:4])
     is_fragment = mix is not None and mix.kernel_count < FEWEST_KERNELS
     return Finding(
         statement=(

@@ -2,24 +2,25 @@
 
 ## What it means
 
-What a step needs from the host crosses a link (PCIe) that is some thirty to a hundred times slower than the
-device's own memory. Where the copy is not issued early enough to run beside the previous step's work, the
-device waits for it.
+What a step needs from the host crosses a link (PCIe) that is some thirty to a hundred times
+slower than the device's own memory. Where the copy is not issued early enough to run beside the
+previous step's work, the device waits for it.
 
 ## How it is recognized
 
-Copies from host to device take at least 10% of the time in which nothing else runs on the device, from
-pinned or pageable memory.
+Copies from host to device take at least 10% of the time in which nothing else runs on the device,
+from pinned or pageable memory.
 
 ## What to do
 
-Send fewer bytes, and send them earlier. Images as uint8 are a quarter of the same images as float32: cast
-and normalize on the device. Copy the next batch on a second stream while the current one computes.
+Send fewer bytes, and send them earlier. Images as uint8 are a quarter of the same images as
+float32: cast and normalize on the device. Copy the next batch on a second stream while the
+current one computes.
 
 ## What it is confused with
 
-Copies from pageable memory: pinning is then the first step (INP103). Weights that are streamed from the host
-in each step because they do not fit: see CMP119.
+Copies from pageable memory: pinning is then the first step (INP103). Weights that are streamed
+from the host in each step because they do not fit: see CMP119.
 """
 
 from advisor.model.case import Case
@@ -50,8 +51,7 @@ def host_to_device_bound(
     sizes = [group.moved_bytes for group in groups if group.moved_bytes is not None]
     return Finding(
         statement=(
-            f"The device waits {per_step_text(breakdown, exposed)} for copies of its input from "
-            "the host."
+            f"The device waits {per_step_text(breakdown, exposed)} for copies of its input from the host."
         ),
         severity=Severity.WARNING,
         confidence=certainty(0.85, breakdown, mix),
@@ -81,8 +81,7 @@ def host_to_device_bound(
             Action(
                 title="Send fewer bytes",
                 change=(
-                    "copy images as uint8 and token ids as int32, then on the device: "
-                    "batch = batch.to(torch.float32).div_(255)"
+                    "copy images as uint8 and token ids as int32, then on the device: batch = batch.to(torch.float32).div_(255)"
                 ),
                 cost="a small kernel on the device",
             ),

@@ -2,27 +2,28 @@
 
 ## What it means
 
-A training loop asks its DataLoader for a batch, then computes. Where the batch is not ready, nothing can
-be computed, and the most expensive part of the machine waits for the cheapest. No change of the model,
-the precision or the card helps: the same wait stays.
+A training loop asks its DataLoader for a batch, then computes. Where the batch is not ready,
+nothing can be computed, and the most expensive part of the machine waits for the cheapest. No
+change of the model, the precision or the card helps: the same wait stays.
 
 ## How it is recognized
 
-PyTorch marks each request for a batch in a profiler trace (`enumerate(DataLoader)#...__next__`). The rule
-fires where the device is idle inside such marks for at least 10% of the recorded time. It never infers a
-wait for data from a gap alone. In an operator table the same mark is a row; the rule then goes by its
-share of CPU time, and with less confidence, since a table does not show whether the device idled
-meanwhile. In a log it reads the data time that many trainers print beside the step's.
+PyTorch marks each request for a batch in a profiler trace (`enumerate(DataLoader)#...__next__`).
+The rule fires where the device is idle inside such marks for at least 10% of the recorded time.
+It never infers a wait for data from a gap alone. In an operator table the same mark is a row; the
+rule then goes by its share of CPU time, and with less confidence, since a table does not show
+whether the device idled meanwhile. In a log it reads the data time that many trainers print
+beside the step's.
 
 ## What to do
 
-Give the loader worker processes that prepare batches ahead; then make preparing them cheaper (decode
-once, cache, smaller files in larger shards); then move what remains to the device.
+Give the loader worker processes that prepare batches ahead; then make preparing them cheaper
+(decode once, cache, smaller files in larger shards); then move what remains to the device.
 
 ## What it is confused with
 
-A loop that waits inside the loader while the device still computes earlier steps: that wait is hidden and
-costs nothing. Slow copies of a batch that is already there: see INP103 and INP104.
+A loop that waits inside the loader while the device still computes earlier steps: that wait is
+hidden and costs nothing. Slow copies of a batch that is already there: see INP103 and INP104.
 """
 
 import re
@@ -45,7 +46,8 @@ LEAST_RATIO = 0.10
 """Of the window: below a tenth the wait is within what prefetching evens out between steps."""
 
 DOMINANT_RATIO = 0.5
-"""Of all CPU time in a table: where half of it is the loader, the loop can hardly be ahead of it."""
+"""Of all CPU time in a table: where half of it is the loader, the loop can hardly be ahead of
+it."""
 
 WORKERS = Action(
     title="Prepare batches in worker processes, ahead of the loop",
@@ -77,7 +79,7 @@ _LOADER = re.compile(r"enumerate\(DataLoader\)|DataLoaderIter").search
 
 
 @rule("INP101", "input-bound")
-def input_bound(
+def input_bound(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
     breakdown: StepBreakdown | None,
     wait: InputWait | None,
     mix: KernelMix | None,

@@ -2,16 +2,16 @@
 
 ## What it means
 
-A device can only fetch by itself what lies in page-locked ("pinned") host memory. From ordinary memory the
-driver first copies piece by piece into a pinned buffer of its own: the copy is slower, the program stands
-still inside it, and it cannot run beside the computation.
+A device can only fetch by itself what lies in page-locked ("pinned") host memory. From ordinary
+memory the driver first copies piece by piece into a pinned buffer of its own: the copy is slower,
+the program stands still inside it, and it cannot run beside the computation.
 
 ## How it is recognized
 
-By the copies' own name in a trace, `Memcpy HtoD (Pageable -> Device)`, where at least 1% of the time is
-spent in them while the device does nothing else. AMD's tools do not record which kind of memory a copy
-came from; the rule then says nothing. In a log it recognizes the advice of Nsight Systems about pageable
-copies.
+By the copies' own name in a trace, `Memcpy HtoD (Pageable -> Device)`, where at least 1% of the
+time is spent in them, or in the calls that issue them, while the device does nothing else. AMD's
+tools do not record which kind of memory a copy came from; the rule then says nothing. In a log it
+recognizes the advice of Nsight Systems about pageable copies.
 
 ## What to do
 
@@ -19,8 +19,8 @@ Let the DataLoader pin its batches, and copy them without blocking.
 
 ## What it is confused with
 
-Pageable copies of a few bytes (a scalar, a learning rate), which cost nothing. Copies that are slow because
-there is much to copy: see INP104.
+Pageable copies of a few bytes (a scalar, a learning rate), which cost nothing. Copies that are
+slow because there is much to copy: see INP104.
 """
 
 from advisor.model.case import Case
@@ -61,12 +61,15 @@ def _by_trace(
     breakdown: StepBreakdown, copies: CopyProfile, mix: KernelMix | None
 ) -> Finding | None:
     pageable = [group for group in copies.direction("HtoD") if group.is_pageable]
-    exposed = sum(group.exposed_seconds for group in pageable)
+    # From pageable memory the call itself copies: the device waits for the host to get on with it.
+    exposed = sum(group.exposed_seconds + group.stalled_seconds for group in pageable)
     if not pageable or exposed < LEAST_RATIO * breakdown.window_seconds:
         return None
+    alone = sum(group.exposed_seconds for group in pageable)
     every = sum(group.exposed_seconds for group in copies.direction("HtoD"))
     count = sum(group.count for group in pageable)
     blocked = sum(group.blocked_seconds for group in pageable)
+    stalled = sum(group.stalled_seconds for group in pageable)
     is_costly = exposed >= WARNING_RATIO * breakdown.window_seconds
     return Finding(
         statement=(
@@ -84,7 +87,9 @@ def _by_trace(
                 source=copies.source,
             ),
             Observation(
-                statement=f"the host stood inside the calls for {seconds_text(blocked)}",
+                statement=(
+                    f"the host stood inside the calls for {seconds_text(blocked)}, the device idle for {seconds_text(stalled)} of it"
+                ),
                 value=blocked,
                 unit="seconds",
                 source=copies.source,
@@ -94,12 +99,12 @@ def _by_trace(
             Action(
                 title="Pin the batches and copy them without blocking",
                 change=PIN,
-                cost="page-locked host memory of num_workers × prefetch_factor batches",
+                cost="page-locked host memory of num_workers times prefetch_factor batches",
                 predicted=step_without(breakdown, exposed),
             ),
         ),
         impact=step_impact(breakdown, exposed),
-        supersedes=("INP104",) if exposed >= every / 2 else (),
+        supersedes=("INP104",) if alone >= every / 2 else (),
     )
 
 

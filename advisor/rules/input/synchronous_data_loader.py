@@ -2,24 +2,27 @@
 
 ## What it means
 
-With `num_workers=0`, the default, a DataLoader has no processes of its own: each request for a batch reads,
-decodes and transforms it right there, and the training loop, which should be giving the device its next
-work, does that instead. Loading and computing take turns, where they could happen at the same time.
+With `num_workers=0`, the default, a DataLoader has no processes of its own: each request for a
+batch reads, decodes and transforms it right there, and the training loop, which should be giving
+the device its next work, does that instead. Loading and computing take turns, where they could
+happen at the same time.
 
 ## How it is recognized
 
-By the name of the loader's iterator in a trace, `_SingleProcessDataLoaderIter`, which PyTorch uses for
-`num_workers=0` only, together with a device that idles inside its calls for at least 10% of the time. It is
-never inferred from gaps.
+By the name of the loader's iterator in a trace, `_SingleProcessDataLoaderIter`, which PyTorch
+uses for `num_workers=0` only, together with a device that idles inside its calls for at least 10%
+of the time. It is never inferred from gaps.
 
 ## What to do
 
-Set `num_workers`. With enough workers the whole wait can go, since it then runs beside the device's work.
+Set `num_workers`. With enough workers the whole wait can go, since it then runs beside the
+device's work.
 
 ## What it is confused with
 
-A single-process loader over data that is already in memory: its calls are there, and cost nothing. A
-loader with too few or too slow workers has another iterator (`_MultiProcessingDataLoaderIter`): see INP101.
+A single-process loader over data that is already in memory: its calls are there, and cost
+nothing. A loader with too few or too slow workers has another iterator
+(`_MultiProcessingDataLoaderIter`): see INP101.
 """
 
 from advisor.model.case import Case

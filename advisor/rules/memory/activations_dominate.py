@@ -24,8 +24,6 @@ own. Optimizer states (MEM103) do not shrink with the batch. Fragmentation (MEM4
 reserved and unused.
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, RuledOut, Severity
@@ -37,10 +35,11 @@ from advisor.rules.capacity import (
     generic,
     is_capacity_failure,
     ruled_out_by_figures,
+    serves_only,
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import Clue, anywhere, in_words
+from advisor.rules.clues import Clue, anywhere, in_words, is_report, words
 from advisor.rules.remedies import checkpointing, halved_micro_batch, saving, shorter_sequence
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_record
@@ -61,26 +60,29 @@ PRIOR_BY_PHASE = {
 SMALL_DEVICE_FACTOR = 0.75
 """On a device that can hardly hold the states (MEM102), activations are the less likely cause."""
 
+SERVING_FACTOR = 0.5
+"""An engine that only serves keeps one layer's activations at a time."""
+
 STATED_SCORE = 0.7
 """Score where the text itself says that checkpointing was taken out or activations do not fit."""
 
 BATCH_SCORE = 0.55
 """Score where the text says that a smaller batch or input fits."""
 
-_STATED = re.compile(
+_STATED = words(
+    "checkpointing|activation",
     r"(?:without|no|removed?|removing|replac\w+|disabl\w+|turn\w* off)\s+(?:the\s+)?"
     r"(?:gradient|activation)[ _-]?checkpointing"
     r"|(?:gradient|activation)[ _-]?checkpointing\s+(?:is\s+|was\s+)?(?:off|disabled|removed)"
     r"|activations?\b.{0,40}\b(?:dominate|do not fit|don't fit|too large|most of)",
-    re.IGNORECASE,
 )
-_BATCH = re.compile(
+_BATCH = words(
+    "batch|works|fits|helps|helped|fine|solved|fixed|oom|fail",
     r"batch(?:[ _]?size)?\s+(?:of\s+)?\d+\s+(?:works|fits|is fine|runs)"
     r"|(?:smaller|lower|reduc\w+|halv\w+)\s+(?:the\s+)?(?:batch|resolution|image|crop|input)\w*"
     r"(?:[ _]size)?\s+(?:works|fits|helps|helped|is fine|solved|fixed)"
     r"|batch(?:[ _]?size)? (?:is )?too (?:large|big)"
     r"|(?:larger|bigger|longer|higher)\s+(?:batch|sequence|resolution|image|crop)\w*.{0,20}(?:oom|fail)",
-    re.IGNORECASE,
 )
 
 
@@ -96,13 +98,16 @@ def activations_dominate(
         return _from_ledger(ledger, failure, record)
     stated = anywhere(_STATED, failure, log)
     if failure is None or not is_capacity_failure(failure):
-        return _from_words(stated) if stated is not None and failure is None else None
+        is_said = stated is not None and failure is None and is_report(log)
+        return _from_words(stated) if stated is not None and is_said else None
     prior = PRIOR_BY_PHASE.get(failure.phase)
     if prior is None:
         return None
     total = failure.total_bytes
     if total is not None and total <= SMALL_DEVICE_BYTES:
         prior *= SMALL_DEVICE_FACTOR
+    if serves_only(failure, log):
+        prior *= SERVING_FACTOR
     batch = in_words(_BATCH, failure, log)
     if batch is not None:
         prior = max(prior, BATCH_SCORE)

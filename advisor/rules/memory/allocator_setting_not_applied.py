@@ -30,7 +30,7 @@ from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.model.memory import AllocatorRecord
 from advisor.rules.allocator_advice import EXPANDABLE, VARIABLES
-from advisor.rules.clues import in_words
+from advisor.rules.clues import in_words, is_report
 from advisor.rules.facts import plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_log, a_record
@@ -50,7 +50,7 @@ MPS_LIMIT = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 _LIKE_A_VARIABLE = re.compile(r"^PYTORCH_(?!NO_)\w*ALLOC\w*$")
 _UNSUPPORTED = re.compile(r"expandable_?segments?\b.{0,40}\bnot supported", re.IGNORECASE)
 _TOO_LATE = re.compile(
-    r"(?:\benv\w*|variable|ALLOC_CONF|WATERMARK_RATIO|PREALLOCATE).{0,60}\bafter\b.{0,30}\bimport",
+    r"(?:\benv\w*|variable|ALLOC_CONF|WATERMARK_RATIO).{0,60}\bafter\b.{0,30}\bimport",
     re.IGNORECASE,
 )
 
@@ -174,7 +174,7 @@ def _said(log: LogText, failure: Failure | None) -> Iterator[Doubt]:
     unsupported, late = in_words(_UNSUPPORTED, failure, log), in_words(_TOO_LATE, failure, log)
     if unsupported is not None:
         yield 0.9, unsupported.observation("the log says that it is not supported")
-    if late is not None:
+    if late is not None and (failure is not None or is_report(log)):
         yield 0.55, late.observation("the text says that it was set after the import")
 
 

@@ -22,8 +22,6 @@ FlexAttention), attend in chunks, or shorten the sequence.
 Other activations (MEM201), which grow in proportion to T. The KV cache (MEM301), which does too.
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.evidence import Source
 from advisor.model.failure import Failure, Frame, LogText, Phase
@@ -36,7 +34,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import Clue, in_frames, in_words
+from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, MIB, a_case, a_failure, a_log
 from advisor.rules.tensor_shapes import ELEMENT_BYTES, Said, multiple_of, sequence_length
@@ -64,13 +62,18 @@ NAMED_SCORE = 0.5
 INNERMOST_FRAMES = 6
 """Attention's own products lie a few frames above the allocation."""
 
-_SCORES = re.compile(
+_SCORES = words(
+    "torch.|@|attn|attention|softmax",
     r"torch\.(?:matmul|bmm|baddbmm|einsum)\(.{0,60}(?:quer|\bq\b|key|\bk\b)|(?:quer\w*|\bq) @ (?:key|k\b)"
     r"|(?:attn|attention)_(?:weights|scores|probs|map)\b|eager_attention_forward|math_attention"
     r"|softmax\(.{0,40}(?:attn|scores?|attention|\bsim\b)|attention_scores",
 )
-_FUSED = re.compile(r"flash_attn|flash_attention|xformers|memory_efficient_attention")
-_STATED = re.compile(
+_FUSED = words(
+    "flash|xformers|memory_efficient",
+    r"flash_attn|flash_attention|xformers|memory_efficient_attention",
+)
+_STATED = words(
+    "att|flash|aotriton|sdpa|xformers|math|materiali|mask|quadratic",
     r"flex_?attention\b.{0,40}\b(?:eager|uncompiled|not compiled|without (?:torch\.)?compile)"
     r"|(?:without|no|lack\w*|missing|not installed|uninstalled)\s+(?:\w+\s+){0,2}?"
     r"(?:flash[-_ ]?att\w*|aotriton|sdpa kernel|fused attention|xformers)"
@@ -80,9 +83,11 @@ _STATED = re.compile(
     r"|explicit (?:causal |attention )?mask"
     r"|(?:naive|eager|vanilla|basic|unfused)[ _](?:self[- _])?attention|attn_implementation=.?eager"
     r"|quadratic.{0,30}(?:attention|sequence|length)|attention.{0,40}quadratic",
-    re.IGNORECASE,
 )
-_NAMED = re.compile(r"\b\w*(?:attention|attn)\w*(?:\.forward|\.py)|in \w*(?:attention|attn)\w*\b", re.IGNORECASE)
+_NAMED = words(
+    "attention|attn",
+    r"\b\w*(?:attention|attn)\w*(?:\.forward|\.py)|in \w*(?:attention|attn)\w*\b",
+)
 
 
 @rule("MEM202", "attention-scores-materialized")
@@ -90,7 +95,7 @@ def attention_scores_materialized(failure: Failure | None, log: LogText | None) 
     """The request is a square of scores, by its frames, its bytes, or the words around it."""
     stated = in_words(_STATED, failure, log)
     if failure is None:
-        return _stated_alone(stated, log) if stated is not None else None
+        return _stated_alone(stated, log) if stated is not None and is_report(log) else None
     if not is_capacity_failure(failure) or failure.phase is Phase.OPTIMIZER_STEP:
         return None
     found = _found(failure, log, stated)

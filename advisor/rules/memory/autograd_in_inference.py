@@ -22,8 +22,6 @@ Outputs that are kept on the device without their graph (MEM206), as Hugging Fac
 KV cache that grows with the context (MEM301).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Observation, Severity
@@ -33,7 +31,7 @@ from advisor.rules.capacity import (
     is_capacity_failure,
     severity_of,
 )
-from advisor.rules.clues import Clue, in_frames, in_words
+from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 
@@ -55,32 +53,36 @@ GENERATION_SCORE = 0.3
 ELSEWHERE_FACTOR = 0.5
 """Factor where the figures already point to another cause."""
 
-_GUARDED = re.compile(
+_GUARDED = words(
+    "grad|inference_mode|decorate_context|trainer|prediction_step|evaluation_loop|generation|lightning|vllm|sglang",
     r"no_grad|inference_mode|decorate_context|_no_grad_context|set_grad_enabled\(False"
     r"|transformers[/\\]trainer\w*\.py|in prediction_step|in evaluation_loop|generation[/\\]utils\.py"
     r"|lightning[/\\].{0,40}(?:evaluation|prediction)_loop|vllm[/\\]|sglang[/\\]",
 )
-_STATED = re.compile(
+_STATED = words(
+    "grad|inference_mode|volatile|autograd",
     r"(?:without|no|missing|forgot\w*|not (?:in|under|using|use|used|wrapped in)|did not use|"
     r"does not use|lacks?|outside)\s+(?:a\s+|the\s+|with\s+|any\s+)?[`'\"]?(?:torch\.)?(?:no_grad|inference_mode)"
     r"|(?:no_grad|inference_mode)(?:\(\))?[`'\"]?\s+(?:was |is )?(?:forgotten|missing|not used|removed)"
     r"|\bvolatile\b|(?:grad(?:ients?)?(?: mode)?|autograd)\s+(?:is\s+|was\s+)?(?:on|enabled)\s+(?:in|during)\s+"
     r"(?:eval|valid|infer|test|gener)",
-    re.IGNORECASE,
 )
-_GROWS = re.compile(
+_GROWS = words(
+    "val|eval|test|inference|generat",
     r"(?:grow|ris|increas|accumulat|climb)\w*\b.{0,40}\b(?:validation|evaluation|val|eval|test|inference)\b"
     r"|(?:each|every)\s+(?:validation|evaluation|val|eval|test|inference)\s+(?:batch|step|iteration)"
     r"|(?:training|train)\s+(?:fits|works|is fine|runs|ok)\b.{0,60}(?:validation|evaluation|inference|generat|test)"
     r"|(?:validation|evaluation)\b.{0,80}\bfits (?:in|during) training",
-    re.IGNORECASE,
 )
-_NAMED = re.compile(
+_NAMED = words(
+    "valid|evaluat|inference|test",
     r"\b(?:in|during|at|while|the|for|after)\s+(?:the\s+)?(?:validation|evaluation|validating|evaluating)\b"
     r"|\b(?:validation|evaluation|inference|test)\s+(?:loop|pass|batch|step|phase|stage|set)\b|\bvalidat(?:e|ion_step)\b",
-    re.IGNORECASE,
 )
-_KEEPS_OUTPUTS = re.compile(r"trainer\.(?:evaluate|predict)|compute_metrics|eval_accumulation", re.IGNORECASE)
+_KEEPS_OUTPUTS = words(
+    "trainer.|compute_metrics|eval_accumulation",
+    r"trainer\.(?:evaluate|predict)|compute_metrics|eval_accumulation",
+)
 
 
 @rule("MEM205", "autograd-in-inference")
@@ -88,7 +90,8 @@ def autograd_in_inference(failure: Failure | None, log: LogText | None) -> Findi
     """A failure in evaluation or generation without a sign of no_grad, or words that say so."""
     stated = in_words(_STATED, failure, log)
     if failure is None:
-        return _finding(None, stated, STATED_SCORE) if stated is not None else None
+        is_said = stated is not None and is_report(log)
+        return _finding(None, stated, STATED_SCORE) if is_said else None
     if not is_capacity_failure(failure):
         return None
     if in_frames(_GUARDED, failure) is not None:

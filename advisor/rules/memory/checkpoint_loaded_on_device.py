@@ -21,15 +21,13 @@ Weights that do not fit at all (MEM101). Ranks that share a device throughout (M
 they resume.
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Severity
 from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.rules.blocks import is_attributed, ledger_severity, site_facts
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of, what_would_settle
-from advisor.rules.clues import Clue, in_frames, in_words
+from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
@@ -50,12 +48,17 @@ STATED_SCORE = 0.75
 RESUMED_SCORE = 0.5
 """Score where the text only says that it fails after a restart."""
 
-_RESTORING = re.compile(
+_RESTORING = words(
+    "deserialize|restore_location|persistent_load|legacy_load|serialization.py|torch.load",
     r"_cuda_deserialize|restore_location|persistent_load|legacy_load|_legacy_load"
     r"|serialization\.py.{0,60}\b_?load|torch\.load\(",
 )
-_LOADING = re.compile(r"load_state_dict|_load_optimizer|load_checkpoint|_load_from_checkpoint|resume")
-_STATED = re.compile(
+_LOADING = words(
+    "load|resume",
+    r"load_state_dict|_load_optimizer|load_checkpoint|_load_from_checkpoint|resume",
+)
+_STATED = words(
+    "map_location|load",
     r"(?:without|no|missing|forgot\w*|omit\w*)\s+(?:a\s+|the\s+|set\w*\s+|specif\w+\s+|pass\w*\s+)?"
     r"[`'\"]?map_location"
     r"|map_location[`'\"]?\s+(?:is\s+|was\s+)?(?:not|never|missing|omitted)"
@@ -63,12 +66,11 @@ _STATED = re.compile(
     r"(?:\bgpu[ _:]?0|cuda:0|device[ _:]?0|first (?:gpu|device)|same (?:gpu|device))"
     r"|(?:checkpoint|torch\.load|weights)\b.{0,40}\b(?:loads?|loaded)\b.{0,20}\b(?:on|onto|to|into)\b.{0,12}"
     r"(?:gpu[ _:]?0|cuda:0|device[ _:]?0).{0,40}(?:all|every|each)",
-    re.IGNORECASE,
 )
-_RESUMED = re.compile(
+_RESUMED = words(
+    "resum|restart|checkpoint|torch.load",
     r"--resume\b|\bresum(?:e|es|ed|ing)\b|after (?:a |the )?restart|restart(?:ed|ing)? from"
     r"|from (?:a |the )?(?:\w+ )?checkpoint|restor(?:e|ing) (?:a |the )?checkpoint|torch\.load\(",
-    re.IGNORECASE,
 )
 
 
@@ -83,7 +85,7 @@ def checkpoint_loaded_on_device(
     if is_attributed(ledger):
         return _from_ledger(ledger, failure, record)
     stated = in_words(_STATED, failure, log)
-    if failure is None and stated is not None:
+    if failure is None and stated is not None and is_report(log):
         return _finding(None, stated, STATED_SCORE)
     if failure is None or not is_capacity_failure(failure) or failure.phase is Phase.CHECKPOINT:
         return None
@@ -91,11 +93,16 @@ def checkpoint_loaded_on_device(
         (in_frames(_RESTORING, failure), RESTORING_SCORE),
         (stated, STATED_SCORE),
         (in_frames(_LOADING, failure), LOADING_SCORE),
-        (in_words(_RESUMED, failure, log), RESUMED_SCORE),
+        (in_words(_RESUMED, failure, log) if _may_be_resuming(failure) else None, RESUMED_SCORE),
     ):
         if clue is not None:
             return _finding(failure, clue, score)
     return None
+
+
+def _may_be_resuming(failure: Failure) -> bool:
+    """Whether a log's word about resuming can concern the failure: a traceback from a step says no."""
+    return not failure.frames or failure.phase in {Phase.UNKNOWN, Phase.LOADING}
 
 
 def _finding(failure: Failure | None, clue: Clue, score: float) -> Finding:
@@ -112,8 +119,16 @@ def _finding(failure: Failure | None, clue: Clue, score: float) -> Finding:
         observations=(*facts, clue.observation("it loads a checkpoint")),
         actions=_actions(None, None, 0),
         settles=None if score >= RESTORING_SCORE else what_would_settle(failure),
-        supersedes=("MEM101",) if score >= STATED_SCORE else (),
+        supersedes=_explained(failure, score),
     )
+
+
+def _explained(failure: Failure | None, score: float) -> tuple[str, ...]:
+    """Weights that do not fit; and, where another rank restores onto the first device, its neighbors."""
+    if score < STATED_SCORE:
+        return ()
+    is_elsewhere = failure is not None and failure.rank not in {None, 0} and failure.device_index == 0
+    return ("MEM101", "MEM601") if score >= RESTORING_SCORE and is_elsewhere else ("MEM101",)
 
 
 def _from_ledger(

@@ -21,13 +21,11 @@ devices of its own.
 Two unrelated programs (MEM601). An engine alone that lacks cache (MEM302).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, FailureKind, Frame, LogText
 from advisor.model.finding import Action, Finding, Observation
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of
-from advisor.rules.clues import Clue, anywhere, in_frames
+from advisor.rules.clues import Clue, anywhere, in_frames, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
 
@@ -46,14 +44,23 @@ INSIDE_SCORE = 0.6
 METHOD_SCORE = 0.45
 """Score where only the method (PPO, GRPO) is named: most of its jobs share devices with an engine."""
 
-_ENGINE = re.compile(r"\bvllm\b|\bsglang\b|\bLLM\(|LLMRayActor|LLMEngine|cumem|rollout", re.IGNORECASE)
-_INSIDE = re.compile(r"self\.\w*(?:llm|vllm|engine|rollout)\w*\s?=\s?(?:vllm\.)?(?:Async)?(?:LLM|sgl\.Engine|Engine)\(")
-_METHOD = re.compile(
+_ENGINE = words(
+    "llm|sglang|cumem|rollout",
+    r"\bvllm\b|\bsglang\b|\bLLM\(|LLMRayActor|LLMEngine|cumem|rollout",
+)
+_INSIDE = words(
+    "self.",
+    r"self\.\w*(?:llm|vllm|engine|rollout)\w*\s?=\s?(?:vllm\.)?(?:Async)?(?:LLM|sgl\.Engine|Engine)\(",
+)
+_METHOD = words(
+    "po|rlhf|rloo|reinforce|verl|colocat|hybrid engine|rollout|vllm",
     r"\b(?:GRPO|PPO|RLHF|RLOO|DAPO|GSPO|REINFORCE\+\+)\w*|\bOpenRLHF\b|\bverl\b|colocat\w+|hybrid engine|\brollout\b"
     r"|vllm_gpu_memory_utilization|use_vllm|vllm_mode",
-    re.IGNORECASE,
 )
-_CUMEM = re.compile(r"cumem(?:_allocator)?", re.IGNORECASE)
+_CUMEM = words(
+    "cumem",
+    r"cumem(?:_allocator)?",
+)
 
 
 @rule("MEM303", "colocated-engine-memory")

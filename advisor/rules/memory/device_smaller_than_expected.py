@@ -27,11 +27,12 @@ from dataclasses import dataclass
 from advisor.model.case import Case
 from advisor.model.ceilings import DeviceCeilings
 from advisor.model.evidence import Source
-from advisor.model.failure import Failure
+from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
 from advisor.model.node import NodeReading
 from advisor.rules.capacity import is_capacity_failure, severity_of
-from advisor.rules.facts import bytes_fact
+from advisor.rules.clues import quoted
+from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, a_case, a_failure
 from advisor.rules.wording import bytes_text, ratio_text
@@ -41,6 +42,10 @@ LEAST_RATIO = 0.8
 
 SLICE_TOLERANCE_RATIO = 0.05
 """How near the reported total must be to the size of a MIG slice."""
+
+FIRST_REQUEST_SCORE = 0.4
+STATED_SCORE = 0.7
+"""Scores of a first request beyond the device: alone, and where the text speaks of a carve-out or a slice."""
 
 FIRST_REQUEST_FACTOR = 2.0
 """Request over total up to which the program may simply have been meant for the next larger device."""
@@ -57,11 +62,16 @@ class _Smaller:
 
 @rule("MEM604", "device-smaller-than-expected")
 def device_smaller_than_expected(
-    failure: Failure | None, ceilings: DeviceCeilings | None, reading: NodeReading | None
+    failure: Failure | None,
+    ceilings: DeviceCeilings | None,
+    reading: NodeReading | None,
+    log: LogText | None,
 ) -> Finding | None:
     """The reported total is below what the name promises."""
     found = (
-        _below_catalogue(failure, ceilings) or _slice(failure, reading) or _first_request(failure)
+        _below_catalogue(failure, ceilings)
+        or _slice(failure, reading)
+        or _first_request(failure, log)
     )
     if found is None:
         return None
@@ -88,6 +98,7 @@ def device_smaller_than_expected(
             change="torch.cuda.get_device_properties(0)  # name and total_memory",
         ),
         ruled_out=_ruled_out(failure),
+        supersedes=("MEM701",) if found.score >= STATED_SCORE else (),
     )
 
 
@@ -134,21 +145,26 @@ def _slice(failure: Failure | None, reading: NodeReading | None) -> _Smaller | N
     return None
 
 
-def _first_request(failure: Failure | None) -> _Smaller | None:
+def _first_request(failure: Failure | None, log: LogText | None) -> _Smaller | None:
     if failure is None or not is_capacity_failure(failure) or failure.allocated_bytes != 0:
         return None
     requested, total = failure.requested_bytes, failure.total_bytes
     if requested is None or not total or not total < requested <= FIRST_REQUEST_FACTOR * total:
         return None
+    mention = log.mentioned("carve-out", "mig") if log is not None else None
+    facts = [
+        _total(total, failure.source),
+        bytes_fact(f"the first request was {bytes_text(requested)}", requested, failure.source),
+    ]
+    if log is not None and mention is not None:
+        said = f'the text speaks of a part of a device: "{quoted(mention.text)}"'
+        facts.append(plain_fact(said, log.source.at(f"line {mention.line}")))
     return _Smaller(
         reported=total,
         expected=requested,
-        score=0.4,
+        score=STATED_SCORE if mention is not None else FIRST_REQUEST_SCORE,
         why="this process asked for before it had anything, as if it were meant for a larger device",
-        facts=(
-            _total(total, failure.source),
-            bytes_fact(f"the first request was {bytes_text(requested)}", requested, failure.source),
-        ),
+        facts=tuple(facts),
     )
 
 

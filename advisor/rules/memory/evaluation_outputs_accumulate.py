@@ -21,8 +21,6 @@ Move outputs to the host every few steps, or reduce them at once to what the met
 Gradients enabled in a loop of one's own (MEM205). Logits of a single batch that do not fit (MEM203).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Severity
@@ -33,7 +31,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import Clue, in_frames, in_words
+from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
 
@@ -58,22 +56,29 @@ ELSEWHERE_FACTOR = 0.5
 INNERMOST_FRAMES = 6
 """Gathering lies a few frames above the allocation."""
 
-_GATHERING = re.compile(
+_GATHERING = words(
+    "nested_|pad|gather|concat|torch.cat|torch.stack",
     r"nested_concat|torch_pad_and_concatenate|nested_new_like|_pad_across_processes|pad_across_processes"
     r"|gather_for_metrics|distributed_concat|numpy_pad_and_concatenate"
     r"|torch\.(?:cat|stack)\(.{0,40}(?:preds?|predictions|outputs?|logits|all_)",
 )
-_TRAINER = re.compile(r"transformers[/\\]trainer\w*\.py.{0,80}(?:evaluat|predict)|in (?:evaluation|prediction)_loop")
-_EVALUATION = re.compile(r"evaluat|predict|validat|\beval_", re.IGNORECASE)
-_STATED = re.compile(
+_TRAINER = words(
+    "trainer|_loop",
+    r"transformers[/\\]trainer\w*\.py.{0,80}(?:evaluat|predict)|in (?:evaluation|prediction)_loop",
+)
+_EVALUATION = words(
+    "evaluat|predict|validat|eval_",
+    r"evaluat|predict|validat|\beval_",
+)
+_STATED = words(
+    "prediction|logit|output",
     r"(?:predictions?|logits?|outputs?)\b.{0,40}\b(?:concatenat|accumulat|kept|pile|stored|collect)\w*.{0,40}"
     r"(?:gpu|device|eval|memory)|(?:accumulat|concatenat)\w*\s+(?:of\s+)?(?:the\s+|all\s+)?(?:eval\w*\s+)?"
     r"(?:predictions?|logits?|outputs?)",
-    re.IGNORECASE,
 )
-_NAMED = re.compile(
+_NAMED = words(
+    "trainer|compute_metrics",
     r"trainer\.(?:evaluate|predict)\b|\bcompute_metrics\b|\bevaluate\(\).{0,30}trainer|trainer.{0,30}\bevaluate\(\)",
-    re.IGNORECASE,
 )
 
 
@@ -88,7 +93,7 @@ def evaluation_outputs_accumulate(failure: Failure | None, log: LogText | None) 
     is_set = (log.setting("eval_accumulation_steps") or "None") if log is not None else "None"
     if is_set != "None" and score < GATHERING_SCORE:
         return None
-    if figures_point_elsewhere(failure):
+    if score < GATHERING_SCORE and figures_point_elsewhere(failure):
         score *= ELSEWHERE_FACTOR
     return Finding(
         statement="Evaluation keeps the outputs of all batches on the device until its end"
@@ -124,7 +129,7 @@ def _score(failure: Failure, log: LogText | None) -> tuple[float, Clue | None]:
 def _without_failure(log: LogText | None) -> Finding | None:
     """A description that says that outputs pile up; a mere name of the function says nothing."""
     clue = in_words(_STATED, None, log)
-    if clue is None:
+    if clue is None or not is_report(log):
         return None
     return Finding(
         statement="The text says that evaluation keeps the outputs of all batches.",

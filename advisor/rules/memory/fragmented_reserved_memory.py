@@ -8,8 +8,10 @@ allocator gives every wholly unused segment back; what is then still reserved an
 
 ## How it is recognized
 
-By arithmetic on the message: reserved but unallocated is at least what was asked for. From a
-snapshot taken at the failure: the largest free block is smaller than the request, the sum is larger.
+By arithmetic on the message: reserved but unallocated is at least what was asked for, and free is
+less. The larger that share of the device and the request, the surer: a device full of live memory has
+a few percent in gaps anyway. From a snapshot taken at the failure: the largest free block is smaller
+than the request, the sum is larger. Without figures only where the text speaks of fragmentation.
 The sentence "try setting expandable_segments to avoid fragmentation" proves nothing: it is part of
 every message, whatever its figures.
 
@@ -59,20 +61,37 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
+from advisor.rules.clues import quoted
 from advisor.rules.device_shares import is_oversubscribed
-from advisor.rules.facts import bytes_fact
+from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, MIB, SNAPSHOT, a_case, a_failure, a_record
 from advisor.rules.wording import bytes_text, ratio_text
 
-AMPLE_RATIO = 2.0
-"""Unused bytes over the request from which the next requests would pass too, not only this one."""
+LOWEST_SCORE = 0.3
+"""Score where next to nothing of the device is in gaps: then they only decide when a full device fails."""
+
+HIGHEST_SCORE = 0.85
+"""Score from `AMPLE_DEVICE_RATIO` on, where the message alone is the evidence."""
 
 AMPLE_DEVICE_RATIO = 0.1
-"""Share of the device that, unused, is worth more than shrinking the model."""
+"""Share of the device in gaps from which joining them is worth more than shrinking the model; below it the score falls in proportion:
+allocators of healthy jobs have a few percent in gaps."""
 
-FULL_RATIO = 0.95
-"""Share of live memory above which the device is as good as full and the gaps only decide when it fails."""
+LARGE_REQUEST_RATIO = 0.03
+"""Share of the device from which a request is of the size that gaps keep out: small ones mostly find a place."""
+
+LARGE_REQUEST_BONUS = 0.1
+"""What a large request adds to the score."""
+
+SNAPSHOT_SCORE = 0.95
+"""Score where a snapshot at the failure shows that no block was large enough."""
+
+DOUBTFUL_SCORE = 0.5
+"""Highest score where expandable segments are on already, or the gaps may be those of private pools."""
+
+WORDS_SCORE = 0.55
+"""Score where the message has no figures and the text speaks of fragmentation."""
 
 SUMMARY_IDLE_RATIO = 0.5
 """Share of the reserved peak that was never live at the peak of live memory, in a summary after a failure."""
@@ -90,6 +109,7 @@ class _Gaps:
     allocated: int | None
     device: int | None
     largest_free: int | None
+    free: int | None
     source: Source
 
 
@@ -104,12 +124,15 @@ def fragmented_reserved_memory(
     """Reserved but unallocated memory would have sufficed."""
     gaps = _of_record(record, ledger) or _of_message(failure)
     if gaps is None:
-        return None if failure is not None else _of_summary(summary)
+        return _of_summary(failure, summary) or _of_words(failure, log)
     if gaps.idle < gaps.requested or _states_alone_exceed(ledger):
         return None
-    if gaps.largest_free is not None and gaps.largest_free >= gaps.requested:
+    if max(gaps.largest_free or 0, gaps.free or 0) >= gaps.requested:
         return None
     applied = _is_expandable(record, log)
+    score = _confidence(gaps, failure, applied=applied)
+    # A few percent in gaps are what a full device has anyway: no setting wins them back.
+    wins = score >= DOUBTFUL_SCORE
     return Finding(
         statement=f"{bytes_text(gaps.requested)} was refused although {bytes_text(gaps.idle)} was reserved and unused: "
         "the unused memory is in pieces too small for it."
@@ -117,12 +140,12 @@ def fragmented_reserved_memory(
             " Expandable segments were already on, so the usual remedy is spent." if applied else ""
         ),
         severity=Severity.ERROR if failure is None else severity_of(failure),
-        confidence=_confidence(gaps, failure, applied=applied),
+        confidence=score,
         observations=_facts(gaps, failure),
-        actions=_actions(gaps, failure, applied=applied),
+        actions=_actions(gaps, failure, applied=applied, wins=wins),
         settles=None if record is not None and record.event_count else what_would_settle(failure),
-        impact=Impact(recoverable_bytes=gaps.idle),
-        ruled_out=_ruled_out(gaps),
+        impact=Impact(recoverable_bytes=gaps.idle if wins else None),
+        ruled_out=_ruled_out(gaps) if wins else (),
     )
 
 
@@ -138,6 +161,7 @@ def _of_message(failure: Failure | None) -> _Gaps | None:
         allocated=failure.allocated_bytes,
         device=failure.total_bytes,
         largest_free=None,
+        free=failure.free_bytes,
         source=failure.source,
     )
 
@@ -158,13 +182,18 @@ def _of_record(record: AllocatorRecord | None, ledger: MemoryLedger | None) -> _
         allocated=ledger.allocated_bytes,
         device=ledger.device_bytes,
         largest_free=record.largest_free_block_bytes or None,
+        free=record.oom_free_bytes,
         source=ledger.source,
     )
 
 
-def _of_summary(summary: MemorySummary | None) -> Finding | None:
+def _of_summary(failure: Failure | None, summary: MemorySummary | None) -> Finding | None:
     """A summary that counts a failure: what was reserved at its peak and cannot have been live."""
-    if summary is None or not summary.ooms:
+    if (
+        summary is None
+        or not summary.ooms
+        or (failure is not None and not is_capacity_failure(failure))
+    ):
         return None
     reserved, allocated = summary.peak.get("reserved"), summary.peak.get("allocated")
     if not reserved or allocated is None or reserved - allocated < SUMMARY_IDLE_RATIO * reserved:
@@ -184,6 +213,24 @@ def _of_summary(summary: MemorySummary | None) -> Finding | None:
         actions=(expandable_segments(), largest_split(SPLIT_MIB), garbage_collection()),
         settles=what_would_settle(None),
         impact=Impact(recoverable_bytes=reserved - allocated),
+    )
+
+
+def _of_words(failure: Failure | None, log: LogText | None) -> Finding | None:
+    mention = log.mentioned("fragmentation") if log is not None else None
+    if failure is None or log is None or mention is None:
+        return None
+    if not is_capacity_failure(failure) or failure.reserved_bytes is not None:
+        return None
+    said = f'the text speaks of it: "{quoted(mention.text)}"'
+    return Finding(
+        statement="The text says that memory is there and cannot be used, which is fragmentation; the message has no figures to check "
+        "it by.",
+        severity=severity_of(failure),
+        confidence=WORDS_SCORE,
+        observations=(plain_fact(said, log.source.at(f"line {mention.line}")),),
+        actions=(expandable_segments(), largest_split(SPLIT_MIB), garbage_collection()),
+        settles=what_would_settle(failure),
     )
 
 
@@ -207,21 +254,18 @@ def _is_expandable(record: AllocatorRecord | None, log: LogText | None) -> bool:
 
 
 def _confidence(gaps: _Gaps, failure: Failure | None, *, applied: bool) -> float:
-    score = 0.75
-    ample = gaps.idle >= AMPLE_RATIO * gaps.requested
-    if ample or (gaps.device and gaps.idle >= AMPLE_DEVICE_RATIO * gaps.device):
-        score = 0.85
+    score = LOWEST_SCORE
+    if gaps.device:
+        share = min(1.0, gaps.idle / (AMPLE_DEVICE_RATIO * gaps.device))
+        score += share * (HIGHEST_SCORE - LOWEST_SCORE)
+        if gaps.requested >= LARGE_REQUEST_RATIO * gaps.device:
+            score = min(HIGHEST_SCORE, score + LARGE_REQUEST_BONUS)
     if gaps.largest_free is not None:
-        score = 0.95
-    if gaps.allocated and gaps.device and gaps.allocated >= FULL_RATIO * gaps.device:
-        score = 0.55
+        score = SNAPSHOT_SCORE
     pools = failure.private_pool_bytes if failure is not None else None
     if applied or (pools and pools >= gaps.idle):
-        score = min(score, 0.55)
-    free = failure.free_bytes if failure is not None else None
-    if free is not None and free >= gaps.requested:
-        score = min(score, 0.5)
-    return score
+        score = min(score, DOUBTFUL_SCORE)
+    return round(score, 3)
 
 
 def _facts(gaps: _Gaps, failure: Failure | None) -> tuple[Observation, ...]:
@@ -244,9 +288,11 @@ def _facts(gaps: _Gaps, failure: Failure | None) -> tuple[Observation, ...]:
     return tuple(facts)
 
 
-def _actions(gaps: _Gaps, failure: Failure | None, *, applied: bool) -> tuple[Action, ...]:
+def _actions(
+    gaps: _Gaps, failure: Failure | None, *, applied: bool, wins: bool
+) -> tuple[Action, ...]:
     peak = gaps.allocated + gaps.requested if gaps.allocated is not None else None
-    joined = expandable_segments(Prediction(peak_bytes=peak, fits=True))
+    joined = expandable_segments(Prediction(peak_bytes=peak, fits=True) if wins else None)
     split, collect = largest_split(SPLIT_MIB), garbage_collection()
     if applied:
         return (collect,)

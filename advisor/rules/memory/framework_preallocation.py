@@ -34,7 +34,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import Clue, in_frames, in_words
+from advisor.rules.clues import Clue, in_frames, in_words, is_report
 from advisor.rules.device_shares import is_oversubscribed
 from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
@@ -55,6 +55,11 @@ _SAID = re.compile(
     r"XLA_PYTHON_CLIENT_PREALLOCATE|XLA_PYTHON_CLIENT_MEM_FRACTION|TF_FORCE_GPU_ALLOW_GROWTH|set_memory_growth|pre-?allocat\w+",
     re.IGNORECASE,
 )
+_IN_EACH_OTHERS_WAY = re.compile(
+    r"preallocat\w*.{0,60}\bafter\b.{0,30}\bimport|(?:same|one|shared) (?:gpu|device).{0,60}preallocat"
+    r"|preallocat.{0,60}(?:same|one|shared) (?:gpu|device)",
+    re.IGNORECASE,
+)
 _FRAMES = re.compile(r"(?:site-packages/|^)(?:jax|jaxlib|tensorflow)/", re.IGNORECASE)
 _OFF = {"0", "false"}
 
@@ -66,7 +71,8 @@ def framework_preallocation(failure: Failure | None, log: LogText | None) -> Fin
         return None
     clue = in_words(_SAID, failure, log)
     if failure is None or not is_capacity_failure(failure):
-        return _said(clue) if clue is not None and failure is None else None
+        stated = in_words(_IN_EACH_OTHERS_WAY, None, log)
+        return _said(stated) if stated is not None and failure is None and is_report(log) else None
     if failure.kind in _XLA_KINDS:
         return _of_xla(failure, clue)
     return _beside_pytorch(failure, log, clue)
@@ -80,7 +86,8 @@ def _of_xla(failure: Failure, clue: Clue | None) -> Finding:
     if clue is not None:
         facts.append(clue.observation("the text speaks of preallocation"))
     return Finding(
-        statement="XLA could not get memory. By default each process takes 75% of its device at the start, so a second process, or a second "
+        statement="XLA could not get memory. By default each process takes 75% of its device at the start, so a second "
+        "process, or a second "
         "framework in this one, finds it full.",
         severity=severity_of(failure),
         confidence=score,
@@ -146,7 +153,8 @@ def _actions() -> tuple[Action, ...]:
         ),
         Action(
             title="Keep TensorFlow off the GPU, or let it grow",
-            change='tf.config.set_visible_devices([], "GPU")  # for a data pipeline; else tf.config.experimental.set_memory_growth(gpu, True)',
+            change='tf.config.set_visible_devices([], "GPU")  # for a data pipeline; else tf.config.experimental.set_memory_growth(gpu, '
+            "True)",
         ),
     )
 

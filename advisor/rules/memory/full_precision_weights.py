@@ -21,8 +21,6 @@ Mixed-precision training by autocast, whose fp32 weights are the master copy, is
 second copy of the model in bf16 (MEM106) makes 4 bytes a parameter too.
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import (
@@ -38,7 +36,7 @@ from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.model.transformer import TransformerShape
 from advisor.rules.blocks import block_fact, ledger_severity
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of
-from advisor.rules.clues import anywhere
+from advisor.rules.clues import anywhere, words
 from advisor.rules.model_size import (
     FULL_BYTES_PER_PARAMETER,
     HALF_BYTES_PER_PARAMETER,
@@ -60,10 +58,10 @@ BEYOND_HALF_RATIO = 1.1
 """Live bytes while loading, over what bf16 weights take in all, from which they cannot be bf16: a
 tenth more than rounding and buffers."""
 
-_STATED = re.compile(
+_STATED = words(
+    "fp32|float|precision",
     r"(?:load\w*|weights|model|kept|cast|defaults?)\b.{0,40}\b(?:fp32|float32|full[- ]precision)\b"
     r"|torch_?dtype\s*=\s*torch\.float(?:32)?\b|\.float\(\)\s*(?:\.to|\.cuda)",
-    re.IGNORECASE,
 )
 
 

@@ -172,7 +172,10 @@ def _statement(failure: Failure | None, kill: _Kill | None, *, bare: bool) -> st
         return f"The kernel ran out of memory and killed {victim or 'a process'}; whether that belongs to your job only its name tells."
     size = kill.event.rss_bytes if kill is not None else None
     of = f", which held {bytes_text(size)}" if size is not None else ""
-    return f"The machine's memory (or the container's limit) was used up, and {victim or 'the process'}{of} was killed or refused memory for it."
+    return (
+        "The machine's memory (or the container's limit) was used up, and "
+        f"{victim or 'the process'}{of} was killed or refused memory for it."
+    )
 
 
 def _failure_facts(failure: Failure | None) -> list[Observation]:

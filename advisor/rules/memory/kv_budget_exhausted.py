@@ -22,8 +22,6 @@ Another process on the device (MEM601): the share is of the total, and what othe
 it. A trainer on the same device (MEM303).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, FailureKind, LogText, Phase
 from advisor.model.finding import (
@@ -35,7 +33,7 @@ from advisor.model.finding import (
     Verification,
 )
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of
-from advisor.rules.clues import anywhere, in_words
+from advisor.rules.clues import anywhere, in_words, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, a_case, a_failure, a_log
 
@@ -54,17 +52,20 @@ PREEMPTED_SCORE = 0.8
 BLOCK_TOKENS = 16
 """Tokens of a block of the cache in vLLM's default: a length is rounded down to whole blocks."""
 
-_ALLOCATING = re.compile(
+_ALLOCATING = words(
+    "cache|memory|blocks",
     r"initialize_kv_cache|_?allocate_kv_cache|init_cache_engine|init_memory_pool|determine_(?:num_available_blocks|"
     r"available_memory)|CacheEngine|kv[_ ]cache\w*.{0,20}(?:init|alloc)",
-    re.IGNORECASE,
 )
-_PREEMPTED = re.compile(
+_PREEMPTED = words(
+    "cache|retract|blocks",
     r"preempted by .{0,40}not enough KV cache|KV cache pool is full|not enough KV cache space|Retract requests"
     r"|# ?GPU blocks: 0\b",
-    re.IGNORECASE,
 )
-_ENGINE = re.compile(r"\bvllm\b|\bsglang\b|tensorrt[-_ ]?llm|\blmdeploy\b", re.IGNORECASE)
+_ENGINE = words(
+    "vllm|sglang|tensorrt|lmdeploy",
+    r"\bvllm\b|\bsglang\b|tensorrt[-_ ]?llm|\blmdeploy\b",
+)
 _SHARE = ("gpu_memory_utilization", "mem_fraction_static", "kv_cache_free_gpu_memory_fraction")
 
 

@@ -21,8 +21,6 @@ An engine that refuses to start for want of cache (MEM302), which says so itself
 generation (MEM205).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, FailureKind, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation
@@ -36,7 +34,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import in_frames, in_words
+from advisor.rules.clues import in_frames, in_words, words
 from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_ledger, a_record
@@ -57,14 +55,15 @@ REFUSED_SCORE = 0.5
 INNERMOST_FRAMES = 6
 """A cache's update lies a few frames above the allocation."""
 
-_APPENDING = re.compile(
+_APPENDING = words(
+    "past|cache",
     r"past_key|key_cache|value_cache|cache_utils\.py|DynamicCache|past_key_values|kv_cache|layer_past"
     r"|torch\.cat\(.{0,30}\b(?:past|cache)",
 )
-_STATED = re.compile(
+_STATED = words(
+    "cache|past_key_values|context|requests",
     r"\bkv[ _-]?cache\b|past_key_values|(?:long|longer|large|\d+k)\s+context.{0,40}(?:inference|generat|oom|out of memory)"
     r"|(?:too many|concurrent|more)\s+requests",
-    re.IGNORECASE,
 )
 
 

@@ -87,7 +87,8 @@ def library_allocation_failed(
         if free >= ROOM_BYTES:
             score *= ROOM_FACTOR
     return Finding(
-        statement=f"{failure.backend or 'A library'} could not get device memory for its handle or workspace. It asks the driver, which had "
+        statement=f"{failure.backend or 'A library'} could not get device memory for its handle or workspace. It asks the driver, "
+        "which had "
         "none left, and cannot use what PyTorch keeps in its cache.",
         severity=severity_of(failure),
         confidence=round(score, 3),

@@ -23,17 +23,13 @@ Activations of the layers (MEM201), which checkpointing shrinks and logits are n
 keeps the logits of every batch (MEM206).
 """
 
-import re
-
 from advisor.model.case import Case
-from advisor.model.evidence import Source
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import (
     Action,
     Finding,
     Impact,
     Observation,
-    Prediction,
     Severity,
     Verification,
 )
@@ -47,18 +43,17 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import Clue, in_frames, in_words
-from advisor.rules.facts import bytes_fact
+from advisor.rules.clues import in_frames, in_words, is_report, words
+from advisor.rules.device_shares import is_oversubscribed
+from advisor.rules.logit_sizes import (
+    LARGE_LOGITS_BYTES,
+    Logits,
+    described_logits,
+    requested_logits,
+    written_logits,
+)
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, MIB, a_case, a_failure, a_log
-from advisor.rules.tensor_shapes import (
-    ELEMENT_BYTES,
-    product,
-    token_count,
-    tokens_of_logits,
-    vocabulary,
-    within_tolerance,
-)
 from advisor.rules.wording import bytes_text
 
 EXACT_SCORE = 0.95
@@ -66,6 +61,9 @@ EXACT_SCORE = 0.95
 
 ROUND_SCORE = 0.8
 """Score where the vocabulary is known and the request is the logits of a round number of tokens."""
+
+AMBIGUOUS_SCORE = 0.4
+"""Score where the same bytes are the embedding's too: as many tokens as a model is wide."""
 
 FRAME_SCORE = 0.85
 """Score where the innermost frames cast, normalize or score the logits."""
@@ -76,30 +74,36 @@ LOSS_SCORE = 0.6
 STATED_SCORE = 0.7
 """Score where the text says that whole logits are held, or names sizes that make them large."""
 
-LARGE_LOGITS_BYTES = 2 * GIB
-"""Logits from this size decide on cards of 24 to 80 GiB, for the step holds two or three such tensors."""
-
 LEAST_SITE_RATIO = 0.15
 """Share of the live bytes from which logits are worth a rule of their own in a snapshot."""
 
 CHUNK_TOKENS = 1024
 """A chunk of this many tokens keeps the product efficient and its logits below 1 GiB."""
 
+PHASES_WITHOUT_LOGITS = frozenset(
+    {Phase.OPTIMIZER_STEP, Phase.LOADING, Phase.CHECKPOINT, Phase.DATA}
+)
+"""Phases in which a request of that size is the embedding, its state or its copy."""
+
 INNERMOST_FRAMES = 8
 """The cast or the softmax lies a few frames above the allocation."""
 
-_LOGITS = re.compile(
+_LOGITS = words(
+    "logits|lm_head|output_layer|log_softmax|cross_entropy|lmloss|logps|logprobs",
     r"logits[\w.\[\]: ,]*\.(?:float|to)\(|\blm_head\(|output_layer\(|log_softmax|cross_entropy"
     r"|ForCausalLMLoss|logprobs_from_logits|get_(?:batch|per_token)_logps|selective_log_softmax|\.logits\b"
     r"|\blogits = |logits\.(?:contiguous|log)",
 )
-_STATED = re.compile(
-    r"\b(?:full|whole|entire|all|complete|dense)\b.{0,20}\blogits\b|logits?\b.{0,30}\b(?:upcast|cast to fp32|in fp32|"
-    r"to fp32|float32|materiali[sz]\w+|tensor dominates)|\.float\(\).{0,20}logits|logits\w*\.float\(\)"
+_STATED = words(
+    "logit",
+    r"\b(?:full|whole|entire|all|complete|dense)\b.{0,20}\blogits\b"
+    r"|logits?\b.{0,30}\b(?:upcast|cast to fp32|in fp32|to fp32|float32|materiali[sz]\w+|tensor dominates)"
     r"|logits_to_keep\s?=\s?0|\blogits?\b.{0,40}\b(?:oom|out of memory|too large|huge)",
-    re.IGNORECASE,
 )
-_SITE = re.compile(r"logits|lm_head|cross_entropy|log_softmax|loss_utils|modules/loss\.py", re.IGNORECASE)
+_SITE = words(
+    "logits|lm_head|cross_entropy|log_softmax|loss",
+    r"logits|lm_head|cross_entropy|log_softmax|loss_utils|modules/loss\.py",
+)
 
 
 @rule("MEM203", "logits-upcast")
@@ -115,125 +119,93 @@ def logits_upcast(
         if is_attributed(ledger):
             return _from_ledger(ledger, record)
         return _from_words(log) if failure is None else None
-    found = _by_bytes(failure, log, shape) or _by_place(failure, log)
-    if found is None:
+    if failure.phase in PHASES_WITHOUT_LOGITS or is_oversubscribed(failure):
         return None
-    score, statement, facts, tokens = found
-    request = failure.requested_bytes
-    won = None
-    if request is not None and tokens and tokens > CHUNK_TOKENS:
-        won = request - request * CHUNK_TOKENS // tokens
+    logits = requested_logits(failure, log, shape)
+    score, statement, facts = _by_place(failure, log)
+    if logits is not None:
+        score = _score(logits, score)
+        statement = _statement(logits, failure)
+        facts = (logits.fact, *facts)
+    if not score:
+        return None
     return Finding(
         statement=statement,
         severity=severity_of(failure),
         confidence=score,
         observations=(failure_fact(failure), *facts),
-        actions=_actions(request, tokens),
+        actions=_actions(logits),
         settles=None if score >= ROUND_SCORE else what_would_settle(failure),
-        impact=Impact(recoverable_bytes=won if won is not None else (request if score >= FRAME_SCORE else None)),
+        impact=Impact(recoverable_bytes=_won(logits) if logits is not None else None),
         ruled_out=ruled_out_by_figures(failure),
         supersedes=("MEM201", "MEM701") if score >= ROUND_SCORE else (),
     )
 
 
-_Found = tuple[float, str, tuple[Observation, ...], int | None]
+def _score(logits: Logits, placed: float) -> float:
+    """The score of a match of bytes; a match that the place of the failure confirms leaves no doubt."""
+    if logits.is_exact or placed >= FRAME_SCORE:
+        return EXACT_SCORE
+    return max(placed, AMBIGUOUS_SCORE if logits.is_ambiguous else ROUND_SCORE)
 
 
-def _by_bytes(failure: Failure, log: LogText | None, shape: TransformerShape | None) -> _Found | None:
-    """The request as a product of sizes that the log names."""
+def _statement(logits: Logits, failure: Failure) -> str:
     request = failure.requested_bytes
-    written = product(failure, log)
-    if written is not None:
-        factors, element_bytes, clue = written
-        size = factors[0] * factors[1] * factors[2] * element_bytes
-        if request is None or within_tolerance(failure, size):
-            return _exact(
-                size, f"{factors[0]} × {factors[1]:,} × {factors[2]:,} × {element_bytes} bytes", clue, factors[0] * factors[1]
-            )
-    words = vocabulary(failure, log)
-    rows = shape.vocabulary_size if shape is not None else words.count if words is not None else None
-    if rows is None or request is None:
-        return None
-    source = words.clue.source if words is not None and words.clue is not None else failure.source
-    name = f"vocabulary {rows:,}" if shape is not None or words is None else words.words
-    tokens = token_count(failure, log)
-    if tokens is not None:
-        for dtype, element_bytes in ELEMENT_BYTES.items():
-            size = tokens.count * rows * element_bytes
-            if within_tolerance(failure, size):
-                return (
-                    EXACT_SCORE,
-                    f"The refused {bytes_text(request)} is exactly the logits of the micro-batch in {dtype}.",
-                    (_fact(f"{tokens.words} × {name} × {element_bytes} bytes", size, source),),
-                    tokens.count,
-                )
-    matched = tokens_of_logits(failure, rows)
-    if matched is None:
-        return None
-    count, dtype = matched
+    if request is None:
+        return f"One tensor of logits takes {bytes_text(logits.size_bytes)}: {logits.words}."
+    exactly = "exactly " if logits.is_exact else ""
     return (
-        ROUND_SCORE,
-        f"The refused {bytes_text(request)} is the logits of {count:,} tokens in {dtype}.",
-        (_fact(f"{count:,} tokens × {name} × {ELEMENT_BYTES[dtype]} bytes", count * rows * ELEMENT_BYTES[dtype], source),),
-        count,
+        f"The refused {bytes_text(request)} is {exactly}the logits of {logits.token_count:,} tokens in "
+        f"{logits.dtype}" + (", or an embedding of that width." if logits.is_ambiguous else ".")
     )
 
 
-def _exact(size: int, words: str, clue: Clue, tokens: int) -> _Found:
-    return (
-        EXACT_SCORE,
-        f"One tensor of logits takes {bytes_text(size)}: {words}.",
-        (_fact(words, size, clue.source),),
-        tokens,
-    )
-
-
-def _fact(words: str, size: int, source: Source) -> Observation:
-    return bytes_fact(f"{words} = {bytes_text(size)}", size, source)
-
-
-def _by_place(failure: Failure, log: LogText | None) -> _Found | None:
-    """Where it failed, or what the text says of logits."""
-    if failure.phase in {Phase.OPTIMIZER_STEP, Phase.LOADING, Phase.CHECKPOINT, Phase.EVALUATION}:
+def _won(logits: Logits) -> int | None:
+    """What a loss in chunks saves of one tensor."""
+    if logits.is_ambiguous or logits.token_count <= CHUNK_TOKENS:
         return None
+    return logits.size_bytes - logits.size_bytes * CHUNK_TOKENS // logits.token_count
+
+
+def _by_place(
+    failure: Failure, log: LogText | None
+) -> tuple[float, str, tuple[Observation, ...]]:
+    """Where it failed, or what the text says of logits; a score of 0 where neither names them."""
+    if failure.phase is Phase.EVALUATION:
+        return 0.0, "", ()
     frame = in_frames(_LOGITS, failure, innermost=INNERMOST_FRAMES)
     if frame is not None and failure.phase is not Phase.BACKWARD:
         statement = "It failed on the logits: one number a token and entry of the vocabulary."
-        return FRAME_SCORE, statement, (frame.observation("the refused request comes from"),), None
+        return FRAME_SCORE, statement, (frame.observation("the refused request comes from"),)
     stated = in_words(_STATED, failure, log)
     if stated is not None:
         statement = "The text says that the logits of the whole micro-batch are held."
-        return STATED_SCORE, statement, (stated.observation("the text says"),), None
+        return STATED_SCORE, statement, (stated.observation("the text says"),)
     if failure.phase is Phase.LOSS:
-        return LOSS_SCORE, "It failed in the loss, where a language model holds its logits.", (), None
-    return None
+        return LOSS_SCORE, "It failed in the loss, where a language model holds its logits.", ()
+    return 0.0, "", ()
 
 
 def _from_words(log: LogText | None) -> Finding | None:
-    """A description without a failure: sizes whose product is large, or words that say it."""
+    """A description without a failure: words that say it, or sizes whose product is large."""
+    if not is_report(log):
+        return None
     stated = in_words(_STATED, None, log)
-    words, tokens = vocabulary(None, log), token_count(None, log)
-    facts: list[Observation] = [stated.observation("the text says")] if stated is not None else []
-    large = False
-    if words is not None and words.clue is not None and tokens is not None and tokens.clue is not None:
-        size = tokens.count * words.count * ELEMENT_BYTES["fp32"]
-        large = size >= LARGE_LOGITS_BYTES
-        if large:
-            facts.append(_fact(f"{tokens.words} × {words.words} × 4 bytes", size, tokens.clue.source))
-    written = product(None, log)
-    if written is not None and written[0][2] >= 1_000:  # noqa: PLR2004 - a vocabulary has thousands of entries
-        factors, element_bytes, clue = written
-        size = factors[0] * factors[1] * factors[2] * element_bytes
-        large = size >= LARGE_LOGITS_BYTES
-        facts.append(_fact(f"{factors[0]} × {factors[1]:,} × {factors[2]:,} × {element_bytes} bytes", size, clue.source))
-    if not facts or (stated is None and not large):
+    written = written_logits(None, log)
+    if written is not None and written.size_bytes < LARGE_LOGITS_BYTES:
+        written = None
+    logits = written or described_logits(log)
+    facts = [stated.observation("the text says")] if stated is not None else []
+    facts += [logits.fact] if logits is not None else []
+    if not facts:
         return None
     return Finding(
-        statement="The logits of a whole micro-batch are held at once; they are among the largest tensors of a step.",
+        statement="The logits of a whole micro-batch are held at once; they are among the largest "
+        "tensors of a step.",
         severity=Severity.WARNING,
         confidence=STATED_SCORE,
         observations=tuple(facts),
-        actions=_actions(None, None),
+        actions=_actions(logits),
         settles=what_would_settle(None),
     )
 
@@ -254,14 +226,12 @@ def _from_ledger(ledger: MemoryLedger, record: AllocatorRecord | None) -> Findin
     )
 
 
-def _actions(request: int | None, tokens: int | None) -> tuple[Action, ...]:
-    chunk = Prediction()
-    verified_by = Verification.NONE
-    chunk_words = ""
-    if request is not None and tokens and tokens > CHUNK_TOKENS:
-        part = request * CHUNK_TOKENS // tokens
-        chunk_words = f": {bytes_text(part)} at a time instead of {bytes_text(request)}"
-        verified_by = Verification.ARITHMETIC
+def _actions(logits: Logits | None) -> tuple[Action, ...]:
+    won = _won(logits) if logits is not None else None
+    chunks = ""
+    if logits is not None and won is not None:
+        part = logits.size_bytes - won
+        chunks = f": {bytes_text(part)} at a time instead of {bytes_text(logits.size_bytes)}"
     return (
         Action(
             title="Fuse the head with the loss, so that whole logits never exist",
@@ -270,11 +240,10 @@ def _actions(request: int | None, tokens: int | None) -> tuple[Action, ...]:
             cost="the logits are no longer returned",
         ),
         Action(
-            title=f"Compute the loss in chunks of {CHUNK_TOKENS} tokens{chunk_words}",
+            title=f"Compute the loss in chunks of {CHUNK_TOKENS} tokens{chunks}",
             change=f"for part in hidden.split({CHUNK_TOKENS}): loss += checkpoint(head_and_loss, part, labels_part)",
             cost="more launches, and the head runs twice",
-            predicted=chunk,
-            verified_by=verified_by,
+            verified_by=Verification.ARITHMETIC if chunks else Verification.NONE,
         ),
         Action(
             title="Do not cast the whole logits to fp32",

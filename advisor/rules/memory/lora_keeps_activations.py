@@ -22,8 +22,6 @@ Weights that fill the device by themselves (MEM101): QLoRA shrinks those. Checkp
 for and does nothing because the inputs are frozen (MEM208).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Mention, Phase
 from advisor.model.finding import Action, Finding, Severity
@@ -37,7 +35,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import anywhere
+from advisor.rules.clues import anywhere, words
 from advisor.rules.remedies import checkpointing, halved_micro_batch, shorter_sequence
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_log, a_record
@@ -59,8 +57,14 @@ FEW_TRAINABLE_RATIO = 0.1
 """Trainable over all parameters up to which states are small beside the weights: 14 bytes of each
 trainable one are less than the 2 bytes of every other."""
 
-_LORA = re.compile(r"\b(?:q?lora|peft|adapters?)\b|LoraConfig|get_peft_model|only_optimize_lora|trainable params:", re.IGNORECASE)
-_TRAINABLE = re.compile(r"trainable%?\s*:?\s*(\d+(?:\.\d+)?)\s*%?|(\d+(?:\.\d+)?)\s?% trainable", re.IGNORECASE)
+_LORA = words(
+    "lora|peft|adapter|trainable params:",
+    r"\b(?:q?lora|peft|adapters?)\b|LoraConfig|get_peft_model|only_optimize_lora|trainable params:",
+)
+_TRAINABLE = words(
+    "trainable",
+    r"trainable%?\s*:?\s*(\d+(?:\.\d+)?)\s*%?|(\d+(?:\.\d+)?)\s?% trainable",
+)
 
 
 @rule("MEM204", "lora-keeps-activations")

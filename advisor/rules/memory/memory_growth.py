@@ -22,15 +22,13 @@ The first steps, in which optimizer states and buffers appear once. A cache that
 fragmentation while live memory does not (MEM401). A long sample that comes late (MEM207).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.model.memory import AllocationSite, AllocatorRecord, MemoryLedger
 from advisor.rules.blocks import site_facts
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of
-from advisor.rules.clues import in_words
+from advisor.rules.clues import in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_ledger, a_record
 from advisor.rules.wording import bytes_text
@@ -50,19 +48,22 @@ LATE_SCORE = 0.5
 GROWTH_WORDS_SCORE = 0.6
 """Score where the text says that memory grows and nothing failed yet."""
 
-_GROWS = re.compile(
+_GROWS = words(
+    "grow|increas|ris|climb|creep|leak|accumulat|up|released|freed|returned",
     r"(?:memory|usage|vram|allocated|gpu mem)\b.{0,40}\b(?:grow|increas|ris|climb|creep|leak|accumulat|keeps? (?:going )?up)\w*"
     r"|(?:grow|increas|ris|climb|creep)\w*\s+(?:steadily|slowly|continuously|gradually|every|each|over time|in)\b.{0,40}"
     r"(?:memory|usage|vram|step|iteration|epoch|batch)?|(?:steady|slow|continuous|linear|gradual)\s+(?:\w+\s)?"
     r"(?:growth|increase|leak)|memory leak|(?:memory|vram)\b.{0,20}\b(?:not|never)\s+(?:released|freed|returned)",
-    re.IGNORECASE,
 )
-_LATE = re.compile(
+_LATE = words(
+    "after",
     r"after\s+(?:about\s+|around\s+|~\s?)?(?:\d+(?:\.\d+)?k?|a few|several|some|many)\s+"
     r"(?:epochs?|hours?|iterations?|steps?|batches|days)",
-    re.IGNORECASE,
 )
-_HOST = re.compile(r"\b(?:host|cpu|system|ram)\s+(?:memory|ram)|\bRSS\b|/dev/shm|shared memory", re.IGNORECASE)
+_HOST = words(
+    "memory|ram|rss|/dev/shm",
+    r"\b(?:host|cpu|system|ram)\s+(?:memory|ram)|\bRSS\b|/dev/shm|shared memory",
+)
 
 
 @rule("MEM501", "memory-growth")
@@ -79,7 +80,7 @@ def memory_growth(
     if grows is not None and _HOST.search(grows.text):
         return None
     if failure is None:
-        if grows is None:
+        if grows is None or not is_report(log):
             return None
         return _finding(Severity.WARNING, GROWTH_WORDS_SCORE, (grows.observation("the text says"),))
     if not is_capacity_failure(failure) or failure.phase in {Phase.LOADING, Phase.ENGINE_START}:

@@ -23,8 +23,6 @@ Activations (MEM201), which a smaller batch shrinks. Optimizer states alone (MEM
 and gradients would fit without them.
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Severity
@@ -37,10 +35,11 @@ from advisor.rules.capacity import (
     generic,
     is_capacity_failure,
     ruled_out_by_figures,
+    serves_only,
     severity_of,
-    what_would_settle,
+    smallest_batch,
 )
-from advisor.rules.clues import in_words
+from advisor.rules.clues import in_words, words
 from advisor.rules.model_size import (
     STATE_BYTES_PER_PARAMETER,
     arithmetic_fact,
@@ -67,7 +66,7 @@ PRIOR_BY_PHASE = {
     Phase.LOSS: 0.2,
     Phase.OPTIMIZER_STEP: 0.3,
     Phase.UNKNOWN: 0.25,
-    Phase.LOADING: 0.2,
+    Phase.LOADING: 0.1,
 }
 """Score by phase where nothing else is known."""
 
@@ -83,11 +82,11 @@ NAMED_SCORE = 0.7
 SHAPE_SCORE = 0.9
 """Score of arithmetic on a declared shape."""
 
-_BATCH_DID_NOT_HELP = re.compile(
+_BATCH_DID_NOT_HELP = words(
+    "batch",
     r"(?:smaller|reduc\w+|lower\w*|decreas\w+|cut)\s.{0,20}batch.{0,60}"
     r"(?:did(?: not|n't)|does(?: not|n't)|no (?:effect|help|difference)|still)"
     r"|batch(?:[ _]?size)?\s?(?:=|of|is)?\s?1\b.{0,40}(?:still|oom|fail|too)",
-    re.IGNORECASE,
 )
 
 
@@ -104,7 +103,7 @@ def model_states_exceed_device(
         return _from_ledger(ledger, failure, record)
     if failure is None or not is_capacity_failure(failure) or failure.phase not in PRIOR_BY_PHASE:
         return None
-    if trains_adapters_only(failure, log):
+    if trains_adapters_only(failure, log) or serves_only(failure, log):
         return None
     facts = [failure_fact(failure)]
     score = _prior(failure, log)
@@ -140,7 +139,7 @@ def model_states_exceed_device(
         confidence=score,
         observations=tuple(facts),
         actions=_actions(None, None),
-        settles=None if exceeds and shape is not None else what_would_settle(failure),
+        settles=None if exceeds and shape is not None else smallest_batch(),
         ruled_out=ruled_out_by_figures(failure),
     )
 

@@ -47,7 +47,7 @@ class _Peak:
 
 
 @rule("MEM903", "near-capacity")
-def near_capacity(
+def near_capacity(  # noqa: PLR0913, PLR0917 - its needs
     record: AllocatorRecord | None,
     summary: MemorySummary | None,
     ledger: MemoryLedger | None,
@@ -68,7 +68,8 @@ def near_capacity(
         return None
     rest = max(0, device - peak.live)
     return Finding(
-        statement=f"Live memory peaked at {bytes_text(peak.live)}, {ratio_text(peak.live / device)} of the device; {bytes_text(rest)} is left for "
+        statement=f"Live memory peaked at {bytes_text(peak.live)}, {ratio_text(peak.live / device)} of the device; {bytes_text(rest)} "
+        "is left for "
         "longer samples, evaluation and the libraries' own buffers.",
         severity=Severity.WARNING,
         confidence=0.8,

@@ -106,8 +106,8 @@ def _of_undivided(
 ) -> Finding | None:
     if outside is None or outside < OUTSIDE_BYTES or outside < OUTSIDE_RATIO * total:
         return None
-    if outside > total // 2:  # no library takes half a device: that is another process
-        return None
+    if outside > total // 2 or (failure.requested_bytes or 0) > total:
+        return None  # no library takes half a device, and no room would help a request beyond all of it
     distributed = log is not None and (
         (log.world_size or 1) > 1 or bool(DISTRIBUTED & set(log.frameworks))
     )
@@ -155,7 +155,8 @@ def _fewer_communicators() -> tuple[Action, ...]:
     return (
         Action(
             title="Make fewer and smaller communicators",
-            change="NCCL_BUFFSIZE=1048576 NCCL_MAX_NCHANNELS=8  # in the environment; destroy_process_group(group) for groups not used any more",
+            change="NCCL_BUFFSIZE=1048576 NCCL_MAX_NCHANNELS=8  # in the environment; destroy_process_group(group) for groups not used "
+            "any more",
             cost="large messages may be slower",
         ),
         Action(

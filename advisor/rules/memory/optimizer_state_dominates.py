@@ -23,8 +23,6 @@ Temporaries of the step itself (MEM702), which need no states to be made. Activa
 a smaller batch shrinks and states do not.
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation, RuledOut, Severity
@@ -39,7 +37,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import Clue, in_frames, in_words
+from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.model_size import (
     OPTIMIZER_BYTES_PER_PARAMETER,
     STATE_BYTES_PER_PARAMETER,
@@ -76,24 +74,40 @@ DECIDES_SCORE = 0.75
 INNERMOST_FRAMES = 8
 """States are made a few frames above the allocation (step, _init_group, zeros_like)."""
 
-_MAKING = re.compile(
+_MAKING = words(
+    "_init_group|optimizer_state|_init_state|zeros|fp32_|master_",
     r"_init_group\b|initialize_optimizer_states|init_optimizer_state|_init_state\b"
     r"|state\[.{0,30}(?:exp_avg|moment|momentum_buffer|square_avg|sum).{0,30}zeros"
     r"|fp32_groups|master_(?:params|weights)|_create_fp32_partitions",
 )
-_SGD_FITS = re.compile(
+_FOREACH = words(
+    "_multi_tensor_|_foreach_",
+    r"_multi_tensor_\w+|_foreach_\w+",
+)
+_SGD_FITS = words(
+    "sgd|8bit|8-bit|8 bit|paged",
     r"\bsgd\b.{0,40}(?:fits|works|fine|no (?:oom|problem)|runs).{0,60}\badam"
     r"|\badam\w*\b.{0,60}(?:oom|fail|out of memory).{0,60}\bsgd\b.{0,30}(?:fits|works|fine|not)"
     r"|(?:8[- ]?bit|paged)\s+(?:adam\w*|optimizer)\s+(?:fits|works)",
-    re.IGNORECASE,
 )
-_FIRST_STEP = re.compile(
-    r"(?:after|at|in|during|on)\s+(?:the\s+)?(?:very\s+)?(?:first|1st)\s+"
-    r"(?:optimizer[. ])?(?:step|iteration|update|optimizer)\b"
-    r"|(?:second|2nd)\s+(?:iteration|step|batch)|(?:iteration|step)\s+(?:#\s?)?2\b|optimizer\.step\(\)",
-    re.IGNORECASE,
+_LACK = r"oom\w*|out of memory\)?|fails?|failed|crash\w*"
+_FIRST = (
+    r"(?:(?:first|1st)\s+(?:optimizer[. ])?(?:step|iteration|update)|(?:second|2nd)\s+(?:iteration|step|batch)"
+    r"|(?:iteration|step)\s+(?:#\s?)?2\b)"
 )
-_ADAM = re.compile(r"\badam\w*", re.IGNORECASE)
+_FIRST_STEP = words(
+    "first|1st|second|2nd|2",
+    rf"(?:{_LACK})\b.{{0,40}}\b(?:after|at|in|during|on)\s+(?:the\s+)?(?:very\s+)?{_FIRST}"
+    rf"|{_FIRST}.{{0,40}}(?:{_LACK})",
+)
+_BUDGET = words(
+    "gb|gib|g",
+    r"(?:below|under|within|less than|fits? in(?:to)?|on (?:a|one))\s+(\d{1,4})\s?G(?:i?B)\b",
+)
+_ADAM = words(
+    "adam",
+    r"\badam\w*",
+)
 
 
 @rule("MEM103", "optimizer-state-dominates")
@@ -107,7 +121,9 @@ def optimizer_state_dominates(
     """States are the largest block, or the failed request makes them."""
     if is_attributed(ledger):
         return _from_ledger(ledger, failure, record)
-    if failure is None or not is_capacity_failure(failure):
+    if failure is None:
+        return _within_budget(log, shape)
+    if not is_capacity_failure(failure):
         return None
     found = _from_text(failure, log) or _from_size(failure, log, shape)
     if found is None:
@@ -147,6 +163,8 @@ def _from_text(failure: Failure, log: LogText | None) -> _Found | None:
         statement = "It failed where the optimizer makes its states: at its first step."
         return score, statement, tuple(clue.observation("the text says") for clue in facts)
     if failure.phase is Phase.OPTIMIZER_STEP:
+        if in_frames(_FOREACH, failure, innermost=INNERMOST_FRAMES) is not None:
+            return None
         statement = (
             "It failed inside the optimizer's step, which makes the states when it runs for the "
             "first time; if later steps passed before, it is the step's temporaries."
@@ -181,6 +199,31 @@ def _from_size(
         )
     )
     return (DECIDES_SCORE if decides else FULL_FINETUNE_SCORE), statement, facts
+
+
+def _within_budget(log: LogText | None, shape: TransformerShape | None) -> Finding | None:
+    """A plan without a failure: a full fine-tuning within so many GB, which its optimizer states exceed."""
+    size, budget = model_size(None, log, shape), in_words(_BUDGET, None, log)
+    if size is None or budget is None or not is_report(log) or not is_full_finetune(None, log):
+        return None
+    match = _BUDGET.search(budget.text)
+    states = size.parameter_count * OPTIMIZER_BYTES_PER_PARAMETER / shard_count(None, log)
+    if match is None or trains_adapters_only(None, log) or states <= float(match.group(1)) * GIB:
+        return None
+    return Finding(
+        statement=f"Training all {parameters_text(size.parameter_count)} parameters with AdamW keeps "
+        f"{bytes_text(states)} of optimizer states, more than the {match.group(1)} GB that the text names.",
+        severity=Severity.WARNING,
+        confidence=FULL_FINETUNE_SCORE,
+        observations=(
+            budget.observation("the text names the memory"),
+            arithmetic_fact(
+                f"{parameters_text(size.parameter_count)} parameters × 12 bytes", states, size.fact
+            ),
+        ),
+        actions=_actions(None, None),
+        settles=what_would_settle(None),
+    )
 
 
 def _from_ledger(

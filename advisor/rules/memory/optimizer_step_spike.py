@@ -20,8 +20,6 @@ the optimizer's step and temporaries are a good part of it.
 The states themselves, which appear at the first step and stay (MEM103).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, Frame, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation
@@ -35,7 +33,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import in_frames
+from advisor.rules.clues import in_frames, words
 from advisor.rules.remedies import eight_bit_optimizer, saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_record
@@ -53,8 +51,14 @@ LEAST_RATIO = 0.05
 INNERMOST_FRAMES = 6
 """Temporaries are made a few frames above the allocation."""
 
-_FOREACH = re.compile(r"_multi_tensor_\w+|_foreach_\w+|torch\._foreach")
-_MAKING = re.compile(r"_init_group\b|zeros_like\(")
+_FOREACH = words(
+    "_multi_tensor_|_foreach",
+    r"_multi_tensor_\w+|_foreach_\w+|torch\._foreach",
+)
+_MAKING = words(
+    "_init_group|zeros_like",
+    r"_init_group\b|zeros_like\(",
+)
 
 
 @rule("MEM702", "optimizer-step-spike")

@@ -38,7 +38,7 @@ from advisor.rules.capacity import (
     is_capacity_failure,
     severity_of,
 )
-from advisor.rules.clues import Clue, in_words
+from advisor.rules.clues import Clue, in_words, is_report
 from advisor.rules.device_shares import DeviceShares, device_shares
 from advisor.rules.facts import bytes_fact
 from advisor.rules.leftover_words import LEFTOVER
@@ -55,8 +55,8 @@ HALF_RATIO = 0.5
 QUARTER_RATIO = 0.25
 """Share of the device from which the others are probably the cause."""
 
-REQUEST_FITS_FACTOR = 0.6
-"""Factor where the request was smaller than what was free: then the others do not explain the failure (MEM708)."""
+DOES_NOT_DECIDE_FACTOR = 0.6
+"""Factor where the request was smaller than what was free (MEM708), or would not fit without the others either."""
 
 LISTED_SCORE = 0.6
 """Score for a list of processes without the device's size: they hold memory, how much of it is not known."""
@@ -92,9 +92,9 @@ def other_process_on_device(
     others = _of_message(failure) or _of_reading(failure, reading) or _of_list(failure)
     clue = in_words(LEFTOVER, failure, log)
     if others is None:
-        return (
-            _from_words(clue, failure) if clue is not None and not _has_figures(failure) else None
-        )
+        if clue is None or _has_figures(failure) or (failure is None and not is_report(log)):
+            return None
+        return _from_words(clue, failure)
     facts = [others.fact]
     if clue is not None:
         facts.append(clue.observation("the text speaks of left-over processes"))
@@ -122,13 +122,12 @@ def _of_message(failure: Failure | None) -> _Others | None:
     )
     if failure is None or shares is None or failure.total_bytes is None:
         return None
+    if (failure.requested_bytes or 0) > failure.total_bytes:  # an empty device would refuse it too
+        return None
     if shares.others_bytes is not None:
         return _divided(failure, shares, shares.others_bytes, failure.total_bytes)
-    outside, total, live = shares.undivided_bytes, failure.total_bytes, failure.allocated_bytes
-    if outside is None:
-        return None
-    mostly_others = live is not None and outside > max(live, OUTSIDE_BYTES)
-    if not mostly_others and (outside < OUTSIDE_BYTES or outside < OUTSIDE_RATIO * total):
+    outside, total = shares.undivided_bytes, failure.total_bytes
+    if outside is None or outside < OUTSIDE_BYTES or outside < OUTSIDE_RATIO * total:
         return None
     text = (
         f"{bytes_text(outside)} of the device's {bytes_text(total)} is neither free nor in this process's allocator "
@@ -217,13 +216,10 @@ def _confidence(others: _Others, failure: Failure | None) -> float:
     share = held / others.device
     scores = (0.95, 0.85, 0.6) if others.is_divided else (0.9, 0.75, 0.5)
     score = scores[0] if share >= HALF_RATIO else scores[1] if share >= QUARTER_RATIO else scores[2]
-    if (
-        failure is not None
-        and failure.requested_bytes is not None
-        and failure.free_bytes is not None
-    ):
-        if failure.free_bytes >= failure.requested_bytes or failure.free_bytes + held < failure.requested_bytes:
-            score *= REQUEST_FITS_FACTOR
+    requested = failure.requested_bytes if failure is not None else None
+    free = failure.free_bytes if failure is not None else None
+    if requested is not None and free is not None and not free < requested <= free + held:
+        score *= DOES_NOT_DECIDE_FACTOR
     return round(score, 3)
 
 

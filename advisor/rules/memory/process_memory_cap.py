@@ -80,7 +80,8 @@ def process_memory_cap(failure: Failure) -> Finding | None:
         actions=(
             Action(
                 title="Raise or drop the cap",
-                change="torch.cuda.set_per_process_memory_fraction(1.0)  # or remove per_process_memory_fraction from the allocator's settings",
+                change="torch.cuda.set_per_process_memory_fraction(1.0)  # or remove per_process_memory_fraction from the allocator's "
+                "settings",
                 cost="other processes on the device have less",
                 predicted=Prediction(fits=True if fits else None),
                 verified_by=Verification.ARITHMETIC if fits else Verification.NONE,

@@ -32,7 +32,7 @@ from advisor.model.failure import Failure, LogText, ProcessMemory
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.model.node import GpuReading, NodeReading
 from advisor.rules.capacity import OUTSIDE_RATIO, is_capacity_failure, severity_of
-from advisor.rules.clues import anywhere
+from advisor.rules.clues import anywhere, is_report
 from advisor.rules.device_shares import device_shares
 from advisor.rules.facts import bytes_fact, count_fact
 from advisor.rules.rule import rule
@@ -56,7 +56,8 @@ Found = tuple[float, Observation]
 """How sure it is, and the fact that says so."""
 
 _SAID = re.compile(
-    r"(?:all|every|each|both)\b.{0,12}\b(?:rank|process|worker|replica)\w*\b.{0,60}(?:cuda:0|gpu ?0|device ?0|first gpu|same (?:gpu|device))"
+    r"(?:all|every|each|both)\b.{0,12}\b(?:rank|process|worker|replica)\w*\b.{0,60}(?:cuda:0|gpu ?0|device ?0|first gpu|same "
+    r"(?:gpu|device))"
     r"|(?:cuda:0|gpu ?0|device ?0)\b.{0,30}\b(?:in|by|from|on) (?:all|every|each)\b.{0,12}\b(?:rank|process)"
     r"|duplicate gpu detected",
     re.IGNORECASE,
@@ -170,7 +171,7 @@ def _is_idle(gpu: GpuReading) -> bool:
 
 
 def _said(failure: Failure | None, log: LogText | None) -> Found | None:
-    clue = anywhere(_SAID, failure, log)
+    clue = anywhere(_SAID, failure, log) if failure is not None or is_report(log) else None
     return (0.55, clue.observation("the text says so")) if clue is not None else None
 
 

@@ -22,15 +22,13 @@ Activations that are large although checkpointing works (MEM201): one layer's ow
 (MEM203).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, Frame, LogText, Mention, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.rules.blocks import block_fact, dominates, is_attributed, ledger_severity
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of, what_would_settle
-from advisor.rules.clues import in_frames, in_words
+from advisor.rules.clues import in_frames, in_words, is_report, words
 from advisor.rules.remedies import checkpointing
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, a_case, a_failure, a_log
@@ -47,17 +45,26 @@ LEDGER_SCORE = 0.7
 NO_FRAME_SCORE = 0.6
 """Score where checkpointing is on and the failing forward pass does not run inside it."""
 
-_WARNED = re.compile(r"None of the inputs have requires_grad\s?=\s?True")
-_STATED = re.compile(
+_WARNED = words(
+    "none of the inputs",
+    r"None of the inputs have requires_grad\s?=\s?True",
+)
+_STATED = words(
+    "checkpoint",
     r"checkpointing\b.{0,60}\b(?:no effect|does(?: not|n't) (?:help|reduce|save|work|shrink)|did(?: not|n't) (?:help|"
     r"reduce|save|shrink)|ineffective|makes no difference|same memory|not (?:applied|effective|working|active)|ignored|"
     r"doubl\w+)|only checkpoints (?:layers|modules|blocks) whose",
-    re.IGNORECASE,
 )
 _ON_SETTINGS = ("gradient_checkpointing", "activation_checkpointing", "use_gradient_checkpointing", "recompute")
 _TRUE = frozenset({"true", "1", "yes", "unsloth", "full", "selective"})
-_CHECKPOINT_FRAME = re.compile(r"checkpoint(?:ing)?\.py|CheckpointFunction|checkpoint_wrapper|_gradient_checkpointing")
-_LAYER_FRAME = re.compile(r"(?:decoder|encoder)_?layer|DecoderLayer|EncoderLayer|in forward: .{0,30}(?:layer_module|block)\(")
+_CHECKPOINT_FRAME = words(
+    "checkpoint",
+    r"checkpoint(?:ing)?\.py|CheckpointFunction|checkpoint_wrapper|_gradient_checkpointing",
+)
+_LAYER_FRAME = words(
+    "layer|block",
+    r"(?:decoder|encoder)_?layer|DecoderLayer|EncoderLayer|in forward: .{0,30}(?:layer_module|block)\(",
+)
 
 
 @rule("MEM208", "recompute-ineffective")
@@ -83,7 +90,7 @@ def recompute_ineffective(
     warned = in_words(_WARNED, failure, log)
     stated = in_words(_STATED, failure, log)
     if failure is None:
-        if stated is None:
+        if stated is None or not is_report(log):
             return None
         return _finding(Severity.WARNING, STATED_SCORE, (stated.observation("the text says"),))
     if not is_capacity_failure(failure):

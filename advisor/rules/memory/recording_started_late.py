@@ -21,7 +21,8 @@ Memory outside PyTorch (MEM602) has no events either, and is not in the snapshot
 
 from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.memory import AllocatorRecord
+from advisor.model.memory import AllocatorRecord, MemoryLedger
+from advisor.rules.blocks import is_attributed
 from advisor.rules.facts import bytes_fact, count_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_record
@@ -34,8 +35,15 @@ LEAST_UNRECORDED_BYTES = 256 * MIB
 """Below it nothing that matters is missing."""
 
 
+SCORE = 0.85
+"""What is missing is a fact; that it matters for the answer is usual."""
+
+NO_HISTORY_EVENTS = 1
+"""A record of at most this many events has none of the job's: a snapshot adds one itself."""
+
+
 @rule("MEM901", "recording-started-late")
-def recording_started_late(record: AllocatorRecord) -> Finding | None:
+def recording_started_late(record: AllocatorRecord, ledger: MemoryLedger | None) -> Finding | None:
     """Live memory without an allocation event."""
     missing, live = record.unrecorded_live_bytes, record.dump_allocated_bytes
     if missing < max(LEAST_UNRECORDED_BYTES, UNRECORDED_RATIO * live):
@@ -52,17 +60,18 @@ def recording_started_late(record: AllocatorRecord) -> Finding | None:
             record.source,
         ),
     ]
-    none = record.event_count == 0
+    is_inferred = (
+        ledger is not None and is_attributed(ledger) and ledger.entry("unattributed") < missing / 2
+    )
     return Finding(
-        statement=(
-            "The snapshot has no history: "
-            if none
-            else f"{ratio_text(missing / live) if live else 'All'} of the live memory was "
-            "allocated before the record began or fell out of it: "
-        )
-        + f"what {bytes_text(missing)} is, this file cannot say.",
+        statement=_began(record)
+        + (
+            f"what {bytes_text(missing)} is was inferred from sizes and lifetimes, not read from stacks."
+            if is_inferred
+            else f"what {bytes_text(missing)} is, this file cannot say."
+        ),
         severity=Severity.INFO,
-        confidence=0.95,
+        confidence=SCORE,
         observations=tuple(facts),
         actions=(
             Action(
@@ -72,6 +81,14 @@ def recording_started_late(record: AllocatorRecord) -> Finding | None:
             ),
         ),
     )
+
+
+def _began(record: AllocatorRecord) -> str:
+    if record.event_count <= NO_HISTORY_EVENTS:
+        return "The snapshot has no history of allocations: "
+    missing, live = record.unrecorded_live_bytes, record.dump_allocated_bytes
+    share = ratio_text(min(1.0, missing / live)) if live else "All"
+    return f"{share} of the live memory was allocated before the record began or fell out of it: "
 
 
 def fires() -> Case:

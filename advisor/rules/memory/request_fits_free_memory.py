@@ -29,7 +29,7 @@ from dataclasses import dataclass
 
 from advisor.model.case import Case
 from advisor.model.evidence import Source
-from advisor.model.failure import Failure
+from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, RuledOut, Severity
 from advisor.model.memory import AllocatorRecord
 from advisor.rules.capacity import is_capacity_failure, severity_of
@@ -65,7 +65,7 @@ class _Refused:
 
 @rule("MEM708", "request-fits-free-memory")
 def request_fits_free_memory(
-    failure: Failure | None, record: AllocatorRecord | None
+    failure: Failure | None, record: AllocatorRecord | None, log: LogText | None
 ) -> Finding | None:
     """Free is at least what was asked of the driver."""
     refused = _of_message(failure) or _of_record(record)
@@ -73,9 +73,7 @@ def request_fits_free_memory(
         return None
     near = refused.free - refused.requested <= max(refused.slack, NEAR_RATIO * refused.requested)
     ample = refused.free >= AMPLE_FACTOR * refused.requested
-    windows = failure is not None and any(
-        _WINDOWS.search(frame.filename) for frame in failure.frames
-    )
+    windows = _is_windows(failure, log)
     return Finding(
         statement=_statement(refused, near=near),
         severity=severity_of(failure) if failure is not None else Severity.ERROR,
@@ -96,6 +94,12 @@ def request_fits_free_memory(
         ),
         ruled_out=() if near else _ruled_out(refused),
     )
+
+
+def _is_windows(failure: Failure | None, log: LogText | None) -> bool:
+    if log is not None and log.mentioned("windows", "wsl") is not None:
+        return True
+    return failure is not None and any(_WINDOWS.search(frame.filename) for frame in failure.frames)
 
 
 def asked_of_driver(tensor_bytes: int) -> int:
@@ -131,7 +135,10 @@ def _of_record(record: AllocatorRecord | None) -> _Refused | None:
 def _statement(refused: _Refused, *, near: bool) -> str:
     asked, free = bytes_text(refused.requested), bytes_text(refused.free)
     if near:
-        return f"{free} was free and {asked} was refused: too near to each other to tell whether the device was full or something else refused."
+        return (
+            f"{free} was free and {asked} was refused: too near to each other to tell whether the "
+            "device was full or something else refused."
+        )
     return f"{asked} was refused although {free} was free: the device was not full, and a smaller model is not the remedy."
 
 

@@ -22,15 +22,13 @@ Growth of other memory (MEM501): this one is its commonest kind. Validation with
 (MEM205).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, Frame, LogText, Mention, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.model.memory import AllocationSite, AllocatorRecord
 from advisor.rules.blocks import site_facts
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of
-from advisor.rules.clues import Clue, in_frames, in_words
+from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.memory.memory_growth import LEAST_GROWTH_BYTES
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_log, a_record
@@ -48,15 +46,21 @@ SUMMED_SCORE = 0.75
 CARRIED_SCORE = 0.6
 """Score where a mention of retain_graph or of a hidden state without detach is all there is."""
 
-_RETAIN = re.compile(r"retain_graph\s?=\s?True")
-_SUMMED = re.compile(
+_RETAIN = words(
+    "retain_graph",
+    r"retain_graph\s?=\s?True",
+)
+_SUMMED = words(
+    "+=|without|meter|running|total|graph",
     r"\w*(?:loss|likelihood|nll)\w*\s*\+=\s*(?!.*\.(?:item|detach|data|tolist|cpu)\b)\w*(?:loss|likelihood|nll|criterion)"
     r"|\+=\s+(?:of\s+)?loss\w*\s+without|(?:loss|tensor)\w*\s+(?:\w+\s+){0,4}without\s+(?:\.?item|\.?detach|using \.?item)"
     r"|(?:meters?|running (?:sum|total|loss)|total(?:_loss| loss))\b.{0,60}\b(?:tensors?|graph|not values)"
     r"|(?:holds?|keeps?|kept|retain\w*)\s+(?:\w+\s+){0,4}(?:graphs?|computation(?:al)? graph|every iteration's graph)",
-    re.IGNORECASE,
 )
-_CARRIED = re.compile(r"(?:without|no|missing|forgot\w*)\s+[`.]?detach|hidden state\w*.{0,40}(?:detach|carried|kept)", re.IGNORECASE)
+_CARRIED = words(
+    "detach|hidden state",
+    r"(?:without|no|missing|forgot\w*)\s+[`.]?detach|hidden state\w*.{0,40}(?:detach|carried|kept)",
+)
 
 
 @rule("MEM502", "retained-graph")
@@ -80,7 +84,7 @@ def retained_graph(
         clue, score = summed, SUMMED_SCORE
     else:
         clue, score = carried, CARRIED_SCORE
-    if clue is None or (failure is None and clue is not summed):
+    if clue is None or (failure is None and (clue is not summed or not is_report(log))):
         return None
     facts = (failure_fact(failure),) if failure is not None else ()
     return _finding(

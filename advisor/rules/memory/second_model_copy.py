@@ -21,8 +21,6 @@ One model in fp32 (MEM105), twice the bytes of bf16. A checkpoint that was loade
 never released (MEM107).
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, Frame, LogText
 from advisor.model.finding import Action, Finding, Impact, Severity
@@ -35,7 +33,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import in_frames, in_words
+from advisor.rules.clues import in_frames, in_words, words
 from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_ledger, a_record
@@ -50,15 +48,16 @@ LEAST_COPY_RATIO = 0.25
 FRAME_SCORE = 0.85
 """Score where the refused request itself comes from a frame that copies a model."""
 
-WORD_SCORE = 0.4
+WORD_SCORE = 0.3
 """Score where the log only names a second model: many jobs with one fail for another cause."""
 
-_COPYING = re.compile(
+_COPYING = words(
+    "deepcopy|coalesced|replicate|reference|ref|teacher|ema|averagedmodel|swa_utils|old",
     r"deepcopy|_broadcast_coalesced|parallel/replicate\.py|in replicate\b|create_reference_model"
     r"|\bref(?:erence)?_?model|\bteacher|ema_?model|\bema\.py|AveragedModel|swa_utils|old_?policy",
-    re.IGNORECASE,
 )
-_NAMED = re.compile(
+_NAMED = words(
+    "ema|moving average|model|teacher|dataparallel|deepcopy|copies|copy",
     r"\bEMA\b|moving average|\bref(?:erence)?[ _-]?model|\bteacher\b|\bDataParallel\b|nn\.DataParallel"
     r"|deepcopy\(|second (?:copy|model)|two (?:copies|models)|copy of the (?:model|weights)",
 )

@@ -21,8 +21,6 @@ Memory that grows with every step (MEM501), which fails later and later only if 
 vary and fragment the cache (MEM407), where memory is reserved and unused.
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Mention, Phase
 from advisor.model.finding import Action, Finding, Severity
@@ -33,28 +31,31 @@ from advisor.rules.capacity import (
     ruled_out_by_figures,
     severity_of,
 )
-from advisor.rules.clues import in_words
+from advisor.rules.clues import in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
 
 STATED_SCORE = 0.75
 """Score where the text says that long samples reach the model or made it fail."""
 
-WARNED_SCORE = 0.55
+WARNED_SCORE = 0.4
 """Score where only the tokenizer's warning about a longer sequence was printed."""
 
 ELSEWHERE_FACTOR = 0.5
 """Factor where the figures already point to another cause."""
 
-_STATED = re.compile(
+_STATED = words(
+    "exceed|longer than|over|truncat|outlier|long|length",
     r"(?:samples?|sequences?|examples?|inputs?|documents?|prompts?|batch(?:es)?)\b.{0,40}"
     r"(?:exceed\w*|longer than|over)\b.{0,30}(?:max\w*[ _-]?(?:seq|len|tok)\w*|limit|\d{3,})"
     r"|(?:not|never|without being|un)\s?truncat\w*"
     r"|(?:outlier|unusually long|very long|longest|extremely long)\b.{0,30}(?:sample|sequence|batch|input|example|prompt)"
     r"|(?:sample|sequence|batch|input)\s+length\w*\s+(?:spike|outlier)",
-    re.IGNORECASE,
 )
-_WARNED = re.compile(r"sequence length is longer than the specified maximum", re.IGNORECASE)
+_WARNED = words(
+    "sequence length is longer",
+    r"sequence length is longer than the specified maximum",
+)
 
 
 @rule("MEM207", "sequence-length-spike")
@@ -67,7 +68,7 @@ def sequence_length_spike(log: LogText, failure: Failure | None) -> Finding | No
         return None
     score = WARNED_SCORE if clue is warned else STATED_SCORE
     if failure is None:
-        if clue is warned:
+        if clue is warned or not is_report(log):
             return None
     elif not is_capacity_failure(failure) or failure.phase in {Phase.LOADING, Phase.ENGINE_START}:
         return None

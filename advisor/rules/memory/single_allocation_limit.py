@@ -26,8 +26,8 @@ from advisor.model.case import Case
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Observation
 from advisor.rules.capacity import is_capacity_failure, reserved_bytes, severity_of
-from advisor.rules.clues import Clue, in_words
-from advisor.rules.facts import bytes_fact
+from advisor.rules.clues import Clue, in_words, quoted
+from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text
@@ -42,7 +42,8 @@ ROOM_FACTOR = 2.0
 """Unreserved memory over the request from which a lack of capacity is unlikely; free memory itself is not printed there."""
 
 _SAID = re.compile(
-    r"larger than 4 ?GB|single allocation|allocation size.{0,40}(?:exceed|limit)|4 ?GB (?:allocation )?limit|max(?:imum)? (?:buffer|alloc\w*) (?:size|length)",
+    r"larger than 4 ?GB|single allocation|allocation size.{0,40}(?:exceed|limit)|4 ?GB (?:allocation )?limit|max(?:imum)? "
+    r"(?:buffer|alloc\w*) (?:size|length)",
     re.IGNORECASE,
 )
 
@@ -84,9 +85,11 @@ def _metal(failure: Failure) -> Found | None:
     ):
         return None
     size = failure.requested_bytes
-    asked = bytes_text(size) if size is not None else "The buffer asked for"
-    fact = bytes_fact(f"{asked} was asked for in one buffer", size or 0, failure.source)
-    return 0.92, f"{asked} in one buffer is more than Metal allows", (fact,)
+    if size is None:
+        fact = plain_fact(f'the message: "{quoted(failure.message)}"', failure.source)
+        return 0.92, "One buffer is larger than Metal allows", (fact,)
+    fact = bytes_fact(f"{bytes_text(size)} was asked for in one buffer", size, failure.source)
+    return 0.92, f"{bytes_text(size)} in one buffer is more than Metal allows", (fact,)
 
 
 def _intel(failure: Failure, clue: Clue | None) -> Found | None:
@@ -103,11 +106,7 @@ def _intel(failure: Failure, clue: Clue | None) -> Found | None:
         return None
     facts = (
         bytes_fact(f"{bytes_text(requested)} was asked for at once", requested, failure.source),
-        bytes_fact(
-            f"the device has {bytes_text(failure.total_bytes or 0)}",
-            failure.total_bytes or 0,
-            failure.source,
-        ),
+        *_capacity_facts(failure),
     )
     if requested > XPU_LIMIT_BYTES:
         return (
@@ -122,6 +121,19 @@ def _intel(failure: Failure, clue: Clue | None) -> Found | None:
             facts,
         )
     return None
+
+
+def _capacity_facts(failure: Failure) -> tuple[Observation, ...]:
+    known = (
+        (failure.total_bytes, "in all"),
+        (failure.free_bytes, "free"),
+        (reserved_bytes(failure), "reserved"),
+    )
+    return tuple(
+        bytes_fact(f"the device has {bytes_text(size)} {what}", size, failure.source)
+        for size, what in known
+        if size is not None
+    )
 
 
 def _has_room(failure: Failure, requested: int) -> bool:

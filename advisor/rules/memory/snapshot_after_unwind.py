@@ -79,7 +79,8 @@ def snapshot_after_unwind(
             )
         )
     return Finding(
-        statement=f"The dump shows {bytes_text(dump.live)} live of {bytes_text(dump.reserved)} reserved: the failing frames were gone by then. "
+        statement=f"The dump shows {bytes_text(dump.live)} live of {bytes_text(dump.reserved)} reserved: the failing frames were gone "
+        "by then. "
         + (
             "The figures of this report are those of the record's events."
             if dump.has_events

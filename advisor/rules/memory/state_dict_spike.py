@@ -21,8 +21,6 @@ trained.
 Loading a checkpoint onto the device (MEM107). A full device (MEM201): here training itself fits.
 """
 
-import re
-
 from advisor.model.case import Case
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Severity
@@ -33,7 +31,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import Clue, in_frames, in_words
+from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 
@@ -46,23 +44,27 @@ STATED_SCORE = 0.8
 GATHERS_SCORE = 0.55
 """Score where the text speaks of gathering a whole state dict, and not of a failure."""
 
-_SAVING_FRAME = re.compile(
+_SAVING_FRAME = words(
+    "state_dict|save|_params",
     r"_full_state_dict|full_state_dict|_consolidated_16bit_state_dict|save_checkpoint|save_pretrained|save_model"
     r"|_save_checkpoint|\bstate_dict\(|optim_state_dict|torch\.save\(|summon_full_params",
 )
-_STATED = re.compile(
+_STATED = words(
+    "sav|state dict|state_dict",
     r"(?:fail\w*|oom\w*|out of memory|crash\w*|dies|error\w*)\b.{0,40}\b(?:at|on|in|when|while|during|after)\b.{0,20}"
     r"\b(?:sav(?:e|ing)|checkpoint(?:ing)? sav\w*|checkpoint save|state[ _]dict|save_\w+)"
     r"|(?:when|while|during|at|on)\s+(?:\w+\s+){0,2}(?:saving|checkpoint save)\b|\bcheckpoint save\b"
     r"|\bsav(?:e|es|ing)\b.{0,40}(?:oom|out of memory|fails)",
-    re.IGNORECASE,
 )
-_GATHERS = re.compile(
+_GATHERS = words(
+    "state|parameters|weights|zero|fsdp",
     r"(?:consolidat|gather|materiali[sz])\w*\s+(?:\w+\s+){0,3}(?:complete|full|whole|entire)?\s*(?:state[ _]dict|parameters|weights)"
     r"|(?:zero[- ]?3|fsdp)\b.{0,30}\bsave\b",
-    re.IGNORECASE,
 )
-_CHECKPOINTING = re.compile(r"(?:gradient|activation)[ _-]?checkpoint", re.IGNORECASE)
+_CHECKPOINTING = words(
+    "checkpoint",
+    r"(?:gradient|activation)[ _-]?checkpoint",
+)
 
 
 @rule("MEM704", "state-dict-spike")
@@ -70,7 +72,8 @@ def state_dict_spike(failure: Failure | None, log: LogText | None) -> Finding | 
     """The failure lies in saving, by its frames or by the words around it."""
     gathers = in_words(_GATHERS, failure, log)
     if failure is None:
-        return _finding(None, gathers, GATHERS_SCORE) if gathers is not None else None
+        is_said = gathers is not None and is_report(log)
+        return _finding(None, gathers, GATHERS_SCORE) if is_said else None
     if not is_capacity_failure(failure):
         return None
     stated = in_words(_STATED, failure, log)
@@ -123,7 +126,7 @@ def _finding(failure: Failure | None, clue: Clue | None, score: float) -> Findin
         settles=None if score >= PHASE_SCORE else what_would_settle(failure),
         impact=Impact(recoverable_bytes=failure.requested_bytes if failure is not None else None),
         ruled_out=ruled_out_by_figures(failure) if failure is not None else (),
-        supersedes=("MEM201", "MEM103") if score >= STATED_SCORE else (),
+        supersedes=("MEM101", "MEM103", "MEM201") if score >= STATED_SCORE else (),
     )
 
 

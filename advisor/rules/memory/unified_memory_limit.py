@@ -56,7 +56,7 @@ def unified_memory_limit(failure: Failure) -> Finding | None:
         confidence=0.95 if closes else 0.85,
         observations=_facts(failure),
         actions=_actions(failure),
-        impact=Impact(recoverable_bytes=failure.other_allocations_bytes),
+        impact=Impact(recoverable_bytes=_cache_bytes(failure)),
     )
 
 
@@ -85,9 +85,18 @@ def _facts(failure: Failure) -> tuple[Observation, ...]:
     )
 
 
-def _actions(failure: Failure) -> tuple[Action, ...]:
+def _others_share(failure: Failure) -> float:
     others, allowed = failure.other_allocations_bytes, failure.allowed_bytes
-    share = others / allowed if others is not None and allowed else 0.0
+    return others / allowed if others is not None and allowed else 0.0
+
+
+def _cache_bytes(failure: Failure) -> int | None:
+    """What giving the cache back may win: Metal's own part of the other allocations is not known."""
+    return failure.other_allocations_bytes if _others_share(failure) >= OTHERS_RATIO else None
+
+
+def _actions(failure: Failure) -> tuple[Action, ...]:
+    share = _others_share(failure)
     title = "Give the cache back"
     if share >= OTHERS_RATIO:
         title += f": other allocations are {ratio_text(share)} of the limit"

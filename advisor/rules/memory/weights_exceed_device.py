@@ -24,21 +24,22 @@ Somebody else's memory on the same device (MEM601). Loading in fp32 what is mean
 
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Phase
-from advisor.model.finding import Action, Finding, Impact, Prediction, Verification
+from advisor.model.finding import Action, Finding, Prediction, Verification
 from advisor.model.transformer import TransformerShape
 from advisor.rules.capacity import (
     SMALL_DEVICE_BYTES,
     failure_fact,
     generic,
     is_capacity_failure,
+    live_after_loading,
     ruled_out_by_figures,
     severity_of,
-    what_would_settle,
 )
 from advisor.rules.model_size import (
     ModelSize,
     arithmetic_fact,
     device_count,
+    keeps_weights_on_host,
     model_size,
     weight_bytes_per_parameter,
 )
@@ -76,7 +77,7 @@ NAMED_SCORE = 0.75
 """Score of arithmetic on a size read from the model's name in the log: the precision is presumed."""
 
 SHAPE_SCORE = 0.93
-"""Score of arithmetic on a declared shape."""
+"""Score of arithmetic on a declared shape, or on a name where the failure came while loading, too."""
 
 
 @rule("MEM101", "weights-exceed-device")
@@ -90,7 +91,8 @@ def weights_exceed_device(
     exceeding = _exceeding(failure, log, size)
     if exceeding is not None and size is not None:
         each, devices, weights = exceeding
-        score = SHAPE_SCORE if shape is not None else NAMED_SCORE
+        is_sure = shape is not None or failure.phase is Phase.LOADING
+        score = SHAPE_SCORE if is_sure else NAMED_SCORE
         facts = [
             size.fact,
             arithmetic_fact(
@@ -115,9 +117,9 @@ def weights_exceed_device(
         confidence=score,
         observations=(failure_fact(failure), *facts),
         actions=_actions(failure, size),
-        settles=None if exceeding is not None else what_would_settle(failure),
-        impact=Impact(),
+        settles=None if exceeding is not None else live_after_loading(),
         ruled_out=ruled_out_by_figures(failure),
+        supersedes=("MEM102", "MEM201") if exceeding is not None else (),
     )
 
 
@@ -125,7 +127,7 @@ def _exceeding(
     failure: Failure, log: LogText | None, size: ModelSize | None
 ) -> tuple[float, int, float] | None:
     """Bytes a parameter, devices, bytes of all weights, where a device's part exceeds its capacity."""
-    if size is None or not failure.total_bytes:
+    if size is None or not failure.total_bytes or keeps_weights_on_host(failure, log):
         return None
     each = weight_bytes_per_parameter(failure, log)
     devices = device_count(failure, log)

@@ -27,10 +27,9 @@ def test_a_failure_in_loading_keeps_no_activations() -> None:
 
 
 def test_figures_that_show_fragmentation_halve_the_candidate() -> None:
-    full = a_failure(requested_bytes=GIB, allocated_bytes=77 * GIB, reserved_unallocated_bytes=GIB // 2, free_bytes=0)
-    fragmented = a_failure(
-        requested_bytes=GIB, allocated_bytes=76 * GIB, reserved_unallocated_bytes=2 * GIB, free_bytes=0
-    )
+    fields = {"requested_bytes": 10 * GIB, "free_bytes": 2 * GIB}
+    full = a_failure(allocated_bytes=76 * GIB, reserved_unallocated_bytes=GIB, **fields)
+    fragmented = a_failure(allocated_bytes=66 * GIB, reserved_unallocated_bytes=11 * GIB, **fields)
     before, after = check(full, None, None, None), check(fragmented, None, None, None)
     assert before is not None
     assert after is not None

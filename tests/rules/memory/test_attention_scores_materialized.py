@@ -61,5 +61,5 @@ def test_squares_too_small_to_tell_from_chance_are_left_alone() -> None:
     ],
 )
 def test_words_without_a_failure(text: str, fires: bool) -> None:
-    log = a_log(mentions=(Mention(topic="attention", line=1, text=text),))
+    log = a_log(line_count=3, mentions=(Mention(topic="attention", line=1, text=text),))
     assert (check(None, log) is not None) is fires

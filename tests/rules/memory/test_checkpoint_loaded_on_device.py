@@ -16,7 +16,7 @@ check = checkpoint_loaded_on_device.check
 
 
 def said(text: str):  # noqa: ANN201 - a LogText
-    return a_log(mentions=(Mention(topic="torch.load", line=1, text=text),))
+    return a_log(line_count=3, mentions=(Mention(topic="torch.load", line=1, text=text),))
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ def test_frames_on_the_logits() -> None:
     ],
 )
 def test_words_without_a_failure(text: str, expected: float) -> None:
-    assert score(None, a_log(mentions=(Mention(topic="logits", line=1, text=text),))) == expected
+    assert score(None, a_log(line_count=3, mentions=(Mention(topic="logits", line=1, text=text),))) == expected
 
 
 def test_the_chunked_loss_is_predicted() -> None:

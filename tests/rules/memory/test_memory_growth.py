@@ -17,7 +17,7 @@ check = memory_growth.check
 
 
 def score(text: str, failure: object) -> float:
-    finding = check(None, None, failure, a_log(mentions=(Mention(topic="memory-grows", line=1, text=text),)))
+    finding = check(None, None, failure, a_log(line_count=3, mentions=(Mention(topic="memory-grows", line=1, text=text),)))
     return finding.confidence if finding else 0.0
 
 

@@ -9,6 +9,7 @@ from advisor.rules.memory.weights_exceed_device import (
     LOADING_FULL_SCORE,
     NAMED_SCORE,
     OVERSUBSCRIBED_SCORE,
+    SHAPE_SCORE,
     weights_exceed_device,
 )
 from advisor.rules.samples import GIB, MIB, a_failure, a_log
@@ -18,11 +19,11 @@ check = weights_exceed_device.check
 
 @pytest.mark.parametrize(("billions", "exceeds"), [("43", True), ("42", False)])
 def test_parameters_times_two_bytes_are_compared_with_the_device(billions: str, exceeds: bool) -> None:
-    failure = a_failure(total_bytes=80 * GIB, phase=Phase.LOADING, requested_bytes=MIB)
     log = a_log(settings=(("model_name_or_path", f"org/model-{billions}b"),))
-    finding = check(failure, log, None)
-    assert finding is not None
-    assert (finding.confidence == NAMED_SCORE) is exceeds
+    for phase, score in ((Phase.LOADING, SHAPE_SCORE), (Phase.GENERATION, NAMED_SCORE)):
+        finding = check(a_failure(total_bytes=80 * GIB, phase=phase, requested_bytes=MIB), log, None)
+        assert finding is not None
+        assert (finding.confidence == score) is exceeds
 
 
 def test_a_model_over_enough_devices_fits() -> None:

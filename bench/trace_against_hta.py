@@ -1,0 +1,138 @@
+"""Traces against HolisticTraceAnalysis: python bench/trace_against_hta.py --peer-python VENV/bin/python TRACE...
+
+Each round runs every contestant once, each in a process of its own on one core, from its start to its end: load, time
+breakdown, idle time, overlap of communication and computation, kernels, launches. The peer runs with each of
+its backends; the faster one counts. Printed are medians, and ratios of medians, as a markdown table.
+"""
+
+import argparse
+import gzip
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+OURS = """
+import sys
+from advisor.analysis.communication import communication
+from advisor.analysis.kernel_mix import kernel_mix
+from advisor.analysis.launch_profile import launch_profile
+from advisor.analysis.step_breakdown import step_breakdown
+from advisor.ingest.kineto import read_kineto
+
+with open(sys.argv[1], "rb") as stream:
+    trace = read_kineto(stream, sys.argv[1])
+for breakdown in step_breakdown(trace):
+    for measure in (communication, kernel_mix, launch_profile):
+        measure(trace, breakdown)
+"""
+
+PEER = """
+import logging, sys, warnings
+warnings.filterwarnings("ignore")
+logging.disable(logging.CRITICAL)
+from hta.common import trace_parser
+from hta.configs.parser_config import ParserBackend
+from hta.trace_analysis import TraceAnalysis
+
+trace_parser.set_default_trace_parsing_backend(ParserBackend(sys.argv[2]))
+analysis = TraceAnalysis(trace_files={0: sys.argv[1]}, trace_dir="/")
+analysis.get_temporal_breakdown(visualize=False)
+analysis.get_idle_time_breakdown(ranks=[0], visualize=False)
+analysis.get_comm_comp_overlap(visualize=False)
+analysis.get_gpu_kernel_breakdown(visualize=False)
+analysis.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)
+"""
+
+BACKENDS = ("json", "ijson_batch_and_compress")
+"""The peer's default, and the one that it recommends for large traces."""
+
+REPOSITORY = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one process: wall time, and peak resident memory."""
+
+    seconds: float
+    peak_bytes: int
+
+
+def main() -> None:
+    """Measure and print the table."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--peer-python", required=True, help="a Python with HolisticTraceAnalysis")
+    options.add_argument("--rounds", type=int, default=5)
+    options.add_argument("--core", type=int, default=0, help="the core that every process runs on")
+    options.add_argument("traces", nargs="+", type=Path)
+    chosen = options.parse_args()
+    print("| trace | MB | ours s | MB | peer s | MB | backend | faster | less memory |")
+    print("|---|---|---|---|---|---|---|---|---|")
+    for trace in chosen.traces:
+        with tempfile.TemporaryDirectory() as folder:
+            plain = _plain(trace, Path(folder))
+            print(_row(plain, chosen.peer_python, chosen.rounds, chosen.core), flush=True)
+
+
+def _plain(trace: Path, folder: Path) -> Path:
+    if trace.suffix != ".gz":
+        return trace.resolve()
+    plain = folder / trace.stem
+    plain.write_bytes(gzip.decompress(trace.read_bytes()))
+    return plain
+
+
+def _row(trace: Path, peer_python: str, rounds: int, core: int) -> str:
+    commands = {"ours": [sys.executable, "-c", OURS, str(trace)]}
+    for backend in BACKENDS:
+        commands[backend] = [peer_python, "-c", PEER, str(trace), backend]
+    costs: dict[str, list[Cost]] = {name: [] for name in commands}
+    for _ in range(rounds):
+        for name, command in commands.items():
+            costs[name].append(_cost(command, core))
+    medians = {name: _median(measured) for name, measured in costs.items()}
+    ours = medians.pop("ours")
+    best = min(medians, key=lambda name: medians[name].seconds)
+    peer = medians[best]
+    return (
+        f"| {trace.name} | {trace.stat().st_size / 1e6:.0f} | {ours.seconds:.2f} | {ours.peak_bytes / 1e6:.0f} "
+        f"| {peer.seconds:.2f} | {peer.peak_bytes / 1e6:.0f} | {best} "
+        f"| {peer.seconds / ours.seconds:.1f} × | {peer.peak_bytes / ours.peak_bytes:.1f} × |"
+    )
+
+
+def _cost(command: list[str], core: int) -> Cost:
+    """Run a command on one core.
+
+    Raises:
+        SystemExit: it fails; a failed analysis must not count as a fast one.
+    """
+    begun = time.perf_counter()
+    with subprocess.Popen(
+        ["taskset", "-c", str(core), *command],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+    ) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        seconds = time.perf_counter() - begun
+        process.returncode = os.waitstatus_to_exitcode(status)
+        errors = process.stderr.read().decode() if process.stderr else ""
+    if process.returncode:
+        raise SystemExit(f"{command[0]} failed on {command[3]}: {errors[-2000:]}")
+    return Cost(seconds, usage.ru_maxrss * 1024)
+
+
+def _median(costs: list[Cost]) -> Cost:
+    return Cost(
+        statistics.median(cost.seconds for cost in costs),
+        int(statistics.median(cost.peak_bytes for cost in costs)),
+    )
+
+
+if __name__ == "__main__":
+    main()

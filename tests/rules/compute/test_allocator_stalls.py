@@ -1,0 +1,69 @@
+import pytest
+
+from advisor.model.finding import Severity
+from advisor.model.tables import OperatorRow
+from advisor.rules.compute.allocator_stalls import allocator_stalls
+from advisor.rules.samples import a_breakdown, a_failure
+from advisor.rules.samples_time import a_driver_allocations, a_log_that_mentions, a_table
+
+STALLS = {
+    "steady_alloc_count": 90,
+    "steady_free_count": 90,
+    "steady_seconds": 0.1,
+    "steady_steps_hit": 9,
+}
+
+
+def check(breakdown=None, allocations=None, table=None, log=None, failure=None):
+    return allocator_stalls.check(breakdown, allocations, None, table, log, failure)
+
+
+def with_allocations(**fields):
+    return check(a_breakdown(), a_driver_allocations(**(STALLS | fields)))
+
+
+@pytest.mark.parametrize(("seconds", "fires"), [(0.0089, False), (0.0091, True)])
+def test_a_hundredth_of_the_steady_steps_is_enough(seconds, fires):
+    assert (with_allocations(steady_seconds=seconds) is not None) is fires
+
+
+@pytest.mark.parametrize(("hit", "fires"), [(4, False), (5, True)])
+def test_half_of_the_steady_steps_must_be_hit(hit, fires):
+    assert (with_allocations(steady_steps_hit=hit) is not None) is fires
+
+
+def test_three_calls_are_an_event_and_no_habit():
+    assert with_allocations(steady_alloc_count=2, steady_free_count=1) is None
+
+
+def test_without_marked_steps_it_cannot_tell_warm_up_from_steady_steps():
+    assert (
+        with_allocations(
+            steady_step_count=0,
+            steady_alloc_count=None,
+            steady_free_count=None,
+            steady_seconds=None,
+            steady_steps_hit=0,
+        )
+        is None
+    )
+
+
+@pytest.mark.parametrize(("seconds", "fires"), [(0.099, False), (0.101, True)])
+def test_a_table_fires_and_admits_that_it_may_be_warm_up(seconds, fires):
+    row = OperatorRow(name="cudaMalloc", calls=33, self_cpu_seconds=seconds)
+    found = check(table=a_table(row, self_cpu_total_seconds=1.0))
+    assert (found is not None) is fires
+    assert found is None or found.confidence < 0.5
+
+
+def test_counted_retries_say_more_than_the_word_empty_cache():
+    retries = check(log=a_log_that_mentions("alloc-retries", "num_alloc_retries: 12"))
+    word = check(log=a_log_that_mentions("empty-cache", "torch.cuda.empty_cache()"))
+    assert retries.confidence > word.confidence
+    assert (retries.severity, word.severity) == (Severity.WARNING, Severity.INFO)
+
+
+def test_the_log_of_a_failure_is_about_the_failure():
+    log = a_log_that_mentions("empty-cache", "I tried torch.cuda.empty_cache()")
+    assert check(log=log, failure=a_failure()) is None

@@ -1,0 +1,77 @@
+"""MEM708: more was free than was asked of the driver."""
+
+import pytest
+
+from advisor.model.failure import FailureKind, Frame, Mention
+from advisor.rules.memory.request_fits_free_memory import asked_of_driver, request_fits_free_memory
+from advisor.rules.samples import GIB, MIB, a_failure, a_log, a_record
+
+check = request_fits_free_memory.check
+
+
+@pytest.mark.parametrize(
+    ("free", "confidence"),
+    [
+        (GIB - 1, None),
+        (GIB, 0.45),
+        (int(1.05 * GIB), 0.45),
+        (int(1.06 * GIB), 0.8),
+        (2 * GIB - 1, 0.8),
+        (2 * GIB, 0.9),
+    ],
+)
+def test_the_distance_between_free_and_asked_decides(free: int, confidence: float | None) -> None:
+    finding = check(a_failure(requested_bytes=GIB, free_bytes=free), None, None)
+    assert (finding.confidence if finding else None) == confidence
+
+
+def test_what_is_too_near_rules_nothing_out() -> None:
+    near, far = (
+        check(a_failure(requested_bytes=8 * GIB, free_bytes=free), None, None)
+        for free in (8 * GIB + 70 * MIB, 20 * GIB)
+    )
+    assert near is not None
+    assert far is not None
+    assert near.ruled_out == ()
+    assert {ruled.code for ruled in far.ruled_out} == {"MEM102", "MEM201"}
+
+
+@pytest.mark.parametrize(
+    ("tensor", "segment"),
+    [
+        (1, 2 * MIB), (MIB, 2 * MIB), (MIB + 1, 20 * MIB), (10 * MIB - 1, 20 * MIB), (10 * MIB, 10 * MIB), (10 * MIB + 1, 12 * MIB),
+    ],
+)  # fmt: skip
+def test_a_tensor_is_asked_of_the_driver_as_a_segment(tensor: int, segment: int) -> None:
+    assert asked_of_driver(tensor) == segment
+
+
+@pytest.mark.parametrize(("free", "fires"), [(20 * MIB, True), (20 * MIB - 1, False)])
+def test_an_event_of_a_snapshot_is_judged_by_its_segment(free: int, fires: bool) -> None:
+    record = a_record(oom_count=1, oom_requested_bytes=3 * MIB, oom_free_bytes=free)
+    assert (check(None, record, None) is not None) is fires
+
+
+def test_a_printed_request_is_a_segment_already() -> None:
+    assert check(a_failure(requested_bytes=2 * MIB, free_bytes=11 * MIB), None, None) is not None
+
+
+@pytest.mark.parametrize(
+    "log", [a_log(mentions=(Mention(topic="windows", line=1, text="Windows 11"),)), None]
+)
+def test_windows_is_told_of_its_page_file_first(log) -> None:
+    frames = (
+        (Frame(filename="C:\\venv\\Lib\\site-packages\\torch\\nn.py", line=1, function="forward"),)
+        if log is None
+        else ()
+    )
+    finding = check(
+        a_failure(requested_bytes=64 * MIB, free_bytes=8 * GIB, frames=frames), None, log
+    )
+    assert finding is not None
+    assert "page file" in finding.actions[0].title
+
+
+def test_other_limits_are_not_its_business() -> None:
+    failure = a_failure(kind=FailureKind.UNIFIED_MEMORY_LIMIT, requested_bytes=MIB, free_bytes=GIB)
+    assert check(failure, None, None) is None
