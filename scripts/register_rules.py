@@ -9,6 +9,7 @@ TABLE = ROOT / "advisor" / "rules" / "entries.py"
 
 HEADER = '''"""The table of all rules, written by `make docs`: code, name, module, required and optional needs."""
 
+# fmt: off
 ENTRIES: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
 '''
 
@@ -28,7 +29,7 @@ def table_text() -> str:
         required = tuple(need.kind.__name__ for need in rule.needs if not need.optional)
         optional = tuple(need.kind.__name__ for need in rule.needs if need.optional)
         rows.append((rule.code, rule.name, module, required, optional))
-    return HEADER + "".join(f"    {row!r},  # fmt: skip\n".replace("'", '"') for row in sorted(rows)) + ")\n"
+    return HEADER + "".join(f"    {row!r},\n".replace("'", '"') for row in sorted(rows)) + ")\n"
 
 
 if __name__ == "__main__":

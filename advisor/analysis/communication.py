@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, device_timeline
+from advisor.analysis.distinct import distinct_places
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.kernels import CollectiveGroup, Communication
 from advisor.model.step_time import StepBreakdown
@@ -31,7 +32,7 @@ def communication(trace: KinetoTrace, breakdown: StepBreakdown) -> Communication
     if not len(rows):
         return None
     alone = timeline.communicating.minus(timeline.computing)
-    codes, position = np.unique(trace.name[rows], return_inverse=True)
+    codes, position = distinct_places(trace.name[rows])
     kinds = [collective_of(trace.names[code]) for code in codes]
     groups = []
     for kind in sorted(set(kinds)):

@@ -1,14 +1,17 @@
 """A device's copies → by kind: bytes, time, exposed time, and how long the host stood in them."""
 
 import re
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
+from advisor.analysis.distinct import distinct
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.kernels import CopyGroup, CopyProfile
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import Category, KinetoTrace
+
+if TYPE_CHECKING:
+    import numpy as np
 
 LARGE_BYTES = 8 * 1024**2
 """A copy from here on is a batch or a weight, and no scalar or index."""
@@ -25,7 +28,7 @@ def copies(trace: KinetoTrace, breakdown: StepBreakdown) -> CopyProfile | None:
     timeline = device_timeline(trace, breakdown.device_index)
     is_copy = trace.category[timeline.rows] == int(Category.COPY)
     alone = timeline.busy.minus(timeline.computing).minus(timeline.communicating)
-    codes = np.unique(trace.name[timeline.rows[is_copy]])
+    codes = distinct(trace.name[timeline.rows[is_copy]])
     groups = [
         _group(timeline, is_copy & (trace.name[timeline.rows] == code), trace.names[code], alone)
         for code in codes
@@ -49,7 +52,7 @@ def _group(
     when = TimeSet.union(trace.start_ns[rows], trace.end_ns[rows])
     sizes = trace.moved_bytes[rows]
     known = sizes[sizes >= 0]
-    calls = np.unique(timeline.launch[chosen])
+    calls = distinct(timeline.launch[chosen])
     calls = calls[calls >= 0]
     issuing = TimeSet.union(trace.start_ns[calls], trace.end_ns[calls])
     direction = _DIRECTION.search(name)

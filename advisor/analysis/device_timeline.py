@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from advisor.analysis.kernel_names import KernelName, read_kernel_name
+from advisor.analysis.distinct import distinct_places
+from advisor.analysis.kernel_names import KernelName, is_communication, read_kernel_name
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.trace import Category, KinetoTrace
 
@@ -92,7 +93,7 @@ class DeviceTimeline:
 
     def kernel_names(self) -> tuple["Indices", tuple[KernelName, ...]]:
         """For the kernels among `rows` a position each, into what their distinct names tell."""
-        codes, position = np.unique(self.trace.name[self.rows[self.is_kernel]], return_inverse=True)
+        codes, position = distinct_places(self.trace.name[self.rows[self.is_kernel]])
         return position, tuple(read_kernel_name(self.trace.names[code]) for code in codes)
 
 
@@ -109,16 +110,10 @@ def device_timeline(trace: KinetoTrace, device: int) -> DeviceTimeline:
     rows = trace.activity(device)
     start, end = trace.start_ns[rows], trace.end_ns[rows]
     is_kernel = trace.category[rows] == int(Category.KERNEL)
-    collective = np.fromiter(
-        (
-            read_kernel_name(name).kind == "communication"
-            for name in _kernel_texts(trace, rows, is_kernel)
-        ),
-        bool,
-    )
     is_collective = np.zeros(len(rows), dtype=bool)
-    codes, position = np.unique(trace.name[rows[is_kernel]], return_inverse=True)
-    is_collective[is_kernel] = collective[position] if len(codes) else False
+    codes, position = distinct_places(trace.name[rows[is_kernel]])
+    says_so = [is_communication(trace.names[code]) for code in codes]
+    is_collective[is_kernel] = np.array(says_so, bool)[position]
     computes = is_kernel & ~is_collective
     busy = TimeSet.union(start, end)
     window_start, window_end = window(trace)
@@ -170,7 +165,3 @@ def window(trace: KinetoTrace) -> tuple[int, int]:
     if not counts.any():
         return 0, 0
     return int(trace.start_ns[counts].min()), int(trace.end_ns[counts].max())
-
-
-def _kernel_texts(trace: KinetoTrace, rows: "Indices", is_kernel: "Flags") -> list[str]:
-    return [trace.names[code] for code in np.unique(trace.name[rows[is_kernel]])]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.analysis.device_timeline import DeviceTimeline
+from advisor.analysis.distinct import distinct
 from advisor.analysis.input_wait import loader_rows
 from advisor.analysis.named_events import named
 from advisor.analysis.time_sets import TimeSet
@@ -53,7 +54,7 @@ def host_time(trace: KinetoTrace, timeline: DeviceTimeline) -> HostTime:
     loader's workers are taken for the loop's. A loader that runs on another thread counts only
     while the launching ones do nothing.
     """
-    launched = np.unique(timeline.launch[timeline.has_launch])
+    launched = distinct(timeline.launch[timeline.has_launch])
     launching = np.zeros(len(trace.threads), dtype=bool)
     launching[trace.thread[launched]] = True
     on_thread: Flags = launching[trace.thread]

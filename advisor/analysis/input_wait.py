@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, device_timeline
+from advisor.analysis.distinct import distinct_places
 from advisor.analysis.named_events import named
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.kernels import InputWait
@@ -33,7 +34,7 @@ def input_wait(trace: KinetoTrace, breakdown: StepBreakdown) -> InputWait | None
         return None
     durations = trace.duration_ns[rows]
     waits = TimeSet.union(trace.start_ns[rows], trace.end_ns[rows])
-    codes, position = np.unique(trace.name[rows], return_inverse=True)
+    codes, position = distinct_places(trace.name[rows])
     longest_loader = codes[np.bincount(position, weights=durations).argmax()]
     loader = iterator_of(trace.names[longest_loader])
     return InputWait(

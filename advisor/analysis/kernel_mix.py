@@ -3,6 +3,7 @@
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, device_timeline
+from advisor.analysis.distinct import distinct, median
 from advisor.model.kernels import TINY_MATMUL_SECONDS, KernelMix, KernelRow
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import KinetoTrace
@@ -20,7 +21,7 @@ def kernel_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> KernelMix | None
     if not len(kernels):
         return None
     position, names = timeline.kernel_names()
-    codes = np.unique(trace.name[kernels])
+    codes = distinct(trace.name[kernels])
     seconds = trace.duration_ns[kernels] / SECOND_NS
     per_name = np.bincount(position, weights=seconds, minlength=len(names))
     count_per_name = np.bincount(position, minlength=len(names))
@@ -54,7 +55,7 @@ def kernel_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> KernelMix | None
         step_count=breakdown.step_count,
         kernel_count=len(kernels),
         device_seconds=float(seconds.sum()),
-        median_kernel_seconds=float(np.median(computing)) if len(computing) else 0.0,
+        median_kernel_seconds=median(computing) if len(computing) else 0.0,
         seconds=tuple((kind, float(per_name[chosen].sum())) for kind, chosen in by_kind.items()),
         counts=tuple((kind, int(count_per_name[chosen].sum())) for kind, chosen in by_kind.items()),
         fp32_matmul_seconds=fp32_seconds,

@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, device_timeline
+from advisor.analysis.distinct import distinct, median
 from advisor.model.kernels import LaunchProfile
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import KinetoTrace
@@ -35,7 +36,7 @@ def launch_profile(trace: KinetoTrace, breakdown: StepBreakdown) -> LaunchProfil
     ran_dry = np.concatenate(([start[0]], done[:-1]))
     gap = np.maximum(0, start - ran_dry)
     starved = joined & (launched >= ran_dry) & (gap > 0)
-    calls = np.unique(timeline.launch[joined])
+    calls = distinct(timeline.launch[joined])
     graph_kernels = timeline.from_graph & joined
     graph_calls = sum(bool(_GRAPH_LAUNCH(trace.names[code])) for code in trace.name[calls].tolist())
     return LaunchProfile(
@@ -48,10 +49,10 @@ def launch_profile(trace: KinetoTrace, breakdown: StepBreakdown) -> LaunchProfil
         launch_count=len(calls),
         graph_launch_count=graph_calls,
         graph_kernel_ratio=float(graph_kernels.sum() / joined.sum()),
-        median_kernel_seconds=float(np.median(timeline.duration_ns[joined])) / SECOND_NS,
-        median_launch_seconds=float(np.median(trace.duration_ns[calls])) / SECOND_NS,
+        median_kernel_seconds=median(timeline.duration_ns[joined]) / SECOND_NS,
+        median_launch_seconds=median(trace.duration_ns[calls]) / SECOND_NS,
         median_launch_interval_seconds=_median_interval(trace, calls),
-        median_queue_seconds=float(np.median((start - launched)[joined])) / SECOND_NS,
+        median_queue_seconds=median((start - launched)[joined]) / SECOND_NS,
         starved_ratio=float(starved.sum() / joined.sum()),
         starved_seconds=float(gap[starved].sum()) / SECOND_NS,
         unlaunched_count=int(is_kernel.sum() - joined.sum()),
@@ -64,4 +65,4 @@ def _median_interval(trace: KinetoTrace, calls: "np.typing.NDArray[np.intp]") ->
     order = calls[np.lexsort((trace.start_ns[calls], trace.thread[calls]))]
     apart = np.diff(trace.start_ns[order])
     counts = (np.diff(trace.thread[order]) == 0) & (apart < BURST_NS)
-    return float(np.median(apart[counts])) / SECOND_NS if counts.any() else None
+    return median(apart[counts]) / SECOND_NS if counts.any() else None

@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline, window
+from advisor.analysis.distinct import distinct, median
 from advisor.analysis.host_time import host_time, starved
 from advisor.analysis.steps import steps
 from advisor.analysis.time_sets import TimeSet
@@ -122,7 +123,7 @@ def _of_copies(timeline: DeviceTimeline) -> Bound:
     taken = {Bound.INPUT: 0, Bound.HOST: 0, Bound.MEMORY: 0}
     rows = timeline.rows[timeline.is_copy]
     trace = timeline.trace
-    for code in np.unique(trace.name[rows]).tolist():
+    for code in distinct(trace.name[rows]).tolist():
         name = trace.names[code]
         kind = Bound.INPUT if _TO_DEVICE(name) else Bound.HOST if _TO_HOST(name) else Bound.MEMORY
         taken[kind] += int(trace.duration_ns[rows[trace.name[rows] == code]].sum())
@@ -158,7 +159,7 @@ def _step_seconds(trace: KinetoTrace) -> float | None:
     marked = steps(trace)
     if not len(marked.start_ns):
         return None
-    return float(np.median(marked.end_ns - marked.start_ns)) / SECOND_NS
+    return median(marked.end_ns - marked.start_ns) / SECOND_NS
 
 
 def _without_device(trace: KinetoTrace) -> StepBreakdown:

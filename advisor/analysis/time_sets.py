@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.analysis.distinct import distinct
+
 if TYPE_CHECKING:
     from advisor.model.trace import Times
 
@@ -73,7 +75,7 @@ class TimeSet:
     def common(self, other: "TimeSet") -> "TimeSet":
         """The moments in both."""
         edges = np.concatenate((self.start_ns, self.end_ns, other.start_ns, other.end_ns))
-        edges = np.unique(edges)
+        edges = distinct(edges)
         if len(edges) < 2:  # noqa: PLR2004 - no interval without two ends
             return TimeSet(edges[:0], edges[:0])
         starts, ends = edges[:-1], edges[1:]

@@ -36,11 +36,25 @@ class Measure:
         return loaded
 
 
+_TIMED = ("KinetoTrace", "StepBreakdown")
+
 MEASURES: tuple[Measure, ...] = (
     Measure(makes="MemoryLedger", needs=("AllocatorSnapshot",), function="memory_ledger:memory_ledger"),
     Measure(makes="MemoryLedger", needs=("Failure",), function="text_ledger:text_ledger"),
     Measure(makes="AllocatorRecord", needs=("AllocatorSnapshot",), function="allocator_record:allocator_record"),
     Measure(makes="StepBreakdown", needs=("KinetoTrace",), function="step_breakdown:step_breakdown"),
+    Measure(makes="KernelMix", needs=_TIMED, function="kernel_mix:kernel_mix"),
+    Measure(makes="LaunchProfile", needs=_TIMED, function="launch_profile:launch_profile"),
+    Measure(makes="Synchronizations", needs=_TIMED, function="synchronizations:synchronizations"),
+    Measure(makes="CopyProfile", needs=_TIMED, function="copies:copies"),
+    Measure(makes="InputWait", needs=_TIMED, function="input_wait:input_wait"),
+    Measure(makes="Communication", needs=_TIMED, function="communication:communication"),
+    Measure(makes="DriverAllocations", needs=_TIMED, function="driver_allocations:driver_allocations"),
+    Measure(makes="OptimizerSteps", needs=_TIMED, function="optimizer_steps:optimizer_steps"),
+    Measure(makes="AttentionMix", needs=_TIMED, function="attention_mix:attention_mix"),
+    Measure(makes="StepTimes", needs=("KinetoTrace",), function="step_times:step_times"),
+    Measure(makes="OperatorCosts", needs=(*_TIMED, "DeviceCeilings?"), function="operator_costs:operator_costs"),
+    Measure(makes="DecodeSigns", needs=(*_TIMED, "OperatorCosts?"), function="decode_signs:decode_signs"),
     Measure(makes="DeviceCeilings", needs=("KinetoTrace",), function="device_identity:traced_ceilings"),
     Measure(makes="DeviceCeilings", needs=("NodeReading",), function="device_identity:node_ceilings"),
 )

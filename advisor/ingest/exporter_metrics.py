@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, REASONS_BY_BIT, GpuDraft
-from advisor.ingest.plain_text import document_lines
+from advisor.ingest.plain_text import document_lines, left_out_lines
 from advisor.model.evidence import Source
 from advisor.model.node import NodeReading
 
@@ -14,6 +14,9 @@ _SAMPLE = re.compile(
     r"((?:nvidia_smi|DCGM_FI)_\w{1,100})(?:\{(.{0,3000})\})? ([-+.\deEINFanif]{1,40})(?: \d{1,20})?"
 )
 _LABEL = re.compile(r'([a-zA-Z_]\w{0,40})="((?:[^"\\]|\\.){0,200})"')
+
+_SAMPLE_LIMIT = 40_000
+"""Samples that are read: 256 GPUs with the 150 metrics that exporters have."""
 
 _MIB = 1024**2
 
@@ -127,7 +130,7 @@ def read_exporter_metrics(text: bytes, path: str) -> NodeReading | None:
         return None
     return NodeReading(
         source=Source(path=path),
-        gaps=tuple(scrape.gaps),
+        gaps=(*scrape.gaps, *left_out_lines(text)),
         gpus=tuple(draft.finish(place) for place, draft in enumerate(scrape.gpus.values())),
         driver_version=scrape.driver_version,
         cuda_version=scrape.cuda_version,
@@ -140,9 +143,15 @@ class _Scrape:
     gaps: list[str] = field(default_factory=list)
     driver_version: str | None = None
     cuda_version: str | None = None
+    taken: int = 0
 
     def take(self, line: str) -> None:
         """One sample."""
+        self.taken += 1
+        if self.taken > _SAMPLE_LIMIT:
+            if self.taken == _SAMPLE_LIMIT + 1:
+                self.gaps.append(f"only the first {_SAMPLE_LIMIT:,} samples are read")
+            return
         found = _SAMPLE.fullmatch(line)
         if found is None:
             if len(self.gaps) < 10:  # noqa: PLR2004 - the first damaged lines tell enough

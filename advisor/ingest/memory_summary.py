@@ -9,12 +9,16 @@ from advisor.ingest.plain_text import LINE_LIMIT, decode
 from advisor.model.evidence import Source
 from advisor.model.tables import MemorySummary
 
-SUMMARY_LIMIT = 64
-"""Summaries of one text: eight devices, a few times each."""
+SUMMARY_LIMIT = 512
+"""Summaries of one text that are read."""
 
-FOLLOWED_BYTES = 8 * 1024**2
-"""How far behind the first summary a text is followed; a summary is 3 KB."""
+SUMMARY_BYTES = 16 * 1024
+"""How far a summary is followed; it has 3 KB, and a log may put a prefix before each line."""
 
+STATS_REACH_BYTES = 1024**2
+"""How far around their first name the counters of `memory_stats` are looked for; they have 6 KB."""
+
+_TITLE_WORDS = b" memory summary"
 _TITLE = re.compile(r"PyTorch \S{2,12} memory summary(?:, device ID (\d{1,4}))?")
 _COUNTERS = re.compile(r"\S{2,12} OOMs: (\d{1,15})\s{0,40}\|\s{0,40}\S{2,20} retries: (\d{1,15})")
 _STAT = re.compile(
@@ -76,29 +80,39 @@ def read_memory_summaries(text: bytes, path: str) -> tuple[MemorySummary, ...]:
     Figures are the printed ones times their unit. PyTorch rounds them down, so each is true to
     within one unit (`resolution_bytes` is half of the coarsest); its old "MB" are MiB.
     """
-    start = text.find(b" memory summary")
-    if start < 0 or b"PyTorch" not in text:
+    if b"PyTorch" not in text:
         return ()
-    start = text.rfind(b"\n", 0, start) + 1
-    lines = decode(text[start : start + FOLLOWED_BYTES]).splitlines()
     found: list[_Table] = []
-    for number, line in enumerate(lines, start=text.count(b"\n", 0, start) + 1):
-        shown = line[:LINE_LIMIT]
-        title = _TITLE.search(shown) if "memory summary" in shown else None
-        if title is not None:
-            if len(found) >= SUMMARY_LIMIT:
-                break
-            found.append(
-                _Table(line=number, device_index=int(title.group(1)) if title.group(1) else None)
-            )
-        elif found and "|" in shown:
-            found[-1].take(shown, number)
+    place, counted, number = text.find(_TITLE_WORDS), 0, 1
+    while place >= 0 and len(found) < SUMMARY_LIMIT:
+        start = text.rfind(b"\n", 0, place) + 1
+        number, counted = number + text.count(b"\n", counted, start), start
+        following = text.find(_TITLE_WORDS, place + len(_TITLE_WORDS))
+        end = min(start + SUMMARY_BYTES, len(text) if following < 0 else following)
+        table = _table(decode(text[start:end]), number)
+        if table is not None:
+            found.append(table)
+        place = following
     return tuple(table.summary(path) for table in found)
 
 
+def _table(text: str, number: int) -> "_Table | None":
+    """A summary from its title on; None where the words stand in another sentence."""
+    lines = text.splitlines()
+    title = _TITLE.search(lines[0][:LINE_LIMIT]) if lines else None
+    if title is None:
+        return None
+    table = _Table(line=number, device_index=int(title.group(1)) if title.group(1) else None)
+    for offset, line in enumerate(lines[1:], start=1):
+        if "|" in line:
+            table.take(line[:LINE_LIMIT], number + offset)
+    return table
+
+
 def read_memory_summary(text: bytes, path: str) -> MemorySummary | None:
-    """The first summary of a text, or None."""
-    return next(iter(read_memory_summaries(text, path)), None)
+    """The summary with the most failed requests, the latest of equals; None without any."""
+    found = read_memory_summaries(text, path)
+    return max(reversed(found), key=lambda summary: summary.ooms or 0, default=None)
 
 
 def read_memory_stats(text: bytes, path: str) -> MemorySummary | None:
@@ -112,7 +126,7 @@ def read_memory_stats(text: bytes, path: str) -> MemorySummary | None:
     start = min(places)
     numbers: dict[str, int] = {}
     for name, printed in _STAT.findall(
-        text[max(0, start - FOLLOWED_BYTES // 8) : start + FOLLOWED_BYTES]
+        text[max(0, start - STATS_REACH_BYTES) : start + STATS_REACH_BYTES]
     ):
         value = int(printed)
         if abs(value) <= max(quantities.LARGEST_BYTES, quantities.LARGEST_COUNT) * 1024:

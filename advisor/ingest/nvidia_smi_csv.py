@@ -10,12 +10,15 @@ from dataclasses import dataclass, field
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
-from advisor.ingest.plain_text import document_lines
+from advisor.ingest.plain_text import document_lines, left_out_lines
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 
-_SAMPLE_LIMIT = 200_000
-"""Rows that are read: two days of eight GPUs every few seconds."""
+_SAMPLE_LIMIT = 30_000
+"""Rows that are read: an hour of eight GPUs every second."""
+
+_GAP_LIMIT = 10
+"""Damaged rows that are named; the first tell enough."""
 
 _COLUMN_LIMIT = 300
 """nvidia-smi knows about 150."""
@@ -115,7 +118,7 @@ def read_nvidia_smi_csv(text: bytes, path: str) -> NodeReading | None:
     gpus, sample_gaps = most_telling(rows.gpus())
     return NodeReading(
         source=Source(path=path),
-        gaps=(*rows.gaps, *sample_gaps),
+        gaps=(*rows.gaps, *sample_gaps, *left_out_lines(text)),
         gpus=gpus,
         driver_version=rows.driver_version,
         timestamp=rows.timestamp,
@@ -157,26 +160,26 @@ class _Rows:
 
     def take(self, line: str, number: int) -> None:
         """One row."""
-        cells = [cell.strip() for cell in next(csv.reader([line], skipinitialspace=True), [])]
+        if len(self._samples) >= _SAMPLE_LIMIT:
+            return
+        commas = line.count(",")
+        cells = next(csv.reader([line], skipinitialspace=True), []) if commas else [line]
         if len(cells) != len(self.columns):
-            if len(self.gaps) < 10:  # noqa: PLR2004 - the first damaged rows tell enough
+            if len(self.gaps) < _GAP_LIMIT:
                 self.gaps.append(
                     f"line {number} has {len(cells)} values for {len(self.columns)} columns"
                 )
             return
-        if len(self._samples) >= _SAMPLE_LIMIT:
-            if len(self._samples) == _SAMPLE_LIMIT and not self.gaps:
-                self.gaps.append(f"only the first {_SAMPLE_LIMIT:,} rows are read")
-            return
-        values = {
-            name: (cell, unit) for (name, unit), cell in zip(self.columns, cells, strict=True)
-        }
+        pairs = zip(self.columns, cells, strict=True)
+        values = {name: (cell.strip(), unit) for (name, unit), cell in pairs}
         if "pid" in values:
             self._take_process(values)
             return
         self._samples.append(self._sample(values))
         self.timestamp = self.timestamp or _present(values, "timestamp")
         self.driver_version = self.driver_version or _present(values, "driver_version")
+        if len(self._samples) == _SAMPLE_LIMIT:
+            self.gaps.append(f"only the first {_SAMPLE_LIMIT:,} rows are read")
 
     def _sample(self, values: dict[str, tuple[str, str]]) -> GpuReading:
         draft = GpuDraft()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, LOST_WORDS, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
-from advisor.ingest.plain_text import document_lines
+from advisor.ingest.plain_text import document_lines, left_out_lines
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 
@@ -68,6 +68,8 @@ def read_nvidia_smi_text(text: bytes, path: str) -> NodeReading | None:
     Raises:
         UnreadableInput: it is larger than any such output.
     """
+    if not looks_like_nvidia_smi_text(text):
+        return None
     reader = _Reader()
     for line in document_lines(text, path, "nvidia-smi -q output"):
         reader.take(line)
@@ -75,7 +77,7 @@ def read_nvidia_smi_text(text: bytes, path: str) -> NodeReading | None:
     if not reader.saw_heading and not reader.gpus:
         return None
     gpus, gaps = most_telling(reader.gpus)
-    found = [*reader.gaps, *gaps]
+    found = [*reader.gaps, *gaps, *left_out_lines(text)]
     if reader.attached is not None and reader.attached > len(gpus):
         found.append(f"{reader.attached} GPUs are attached, the text holds {len(gpus)}: it is cut")
     return NodeReading(

@@ -1,6 +1,7 @@
 """Bytes of a saved text as characters and lines, whatever its encoding, in bounded memory."""
 
 import io
+import itertools
 from collections.abc import Iterator
 
 from advisor.model.errors import UnreadableInput
@@ -8,10 +9,11 @@ from advisor.model.errors import UnreadableInput
 DOCUMENT_LIMIT_BYTES = 96 * 1024**2
 """The largest reading of a node that is taken: hours of a full node, printed every second."""
 
-LINE_COUNT_LIMIT = 2_000_000
-"""Lines of one reading; beyond them it is no reading of a node."""
+DOCUMENT_LINE_LIMIT = 300_000
+"""Lines of one reading that are read: 200 times what nvidia-smi -q prints of a full node."""
 
 EMBEDDED_REACH_BYTES = 4 * 1024**2
+EMBEDDED_LINE_LIMIT = 100_000
 """How far a table is followed that stands somewhere in a log; one of a full node has 5 KB."""
 
 LINE_LIMIT = 4000
@@ -29,22 +31,25 @@ def decode(text: bytes) -> str:
 
 
 def document_lines(text: bytes, path: str, kind: str) -> Iterator[str]:
-    """The lines of a text that is one reading of a node, each cut at LINE_LIMIT.
+    """The first DOCUMENT_LINE_LIMIT lines of one reading of a node, each cut at LINE_LIMIT.
 
     Raises:
-        UnreadableInput: it is larger, or has more lines, than any such reading.
+        UnreadableInput: it is larger than any such reading.
     """
-    too_large = len(text) > DOCUMENT_LIMIT_BYTES
-    for number, line in enumerate(() if too_large else _lines(text)):
-        if number >= LINE_COUNT_LIMIT:
-            too_large = True
-            break
-        yield line
-    if too_large:
+    if len(text) > DOCUMENT_LIMIT_BYTES:
         raise UnreadableInput(
             f"{path}: {kind} of {len(text):,} bytes is larger than any node prints",
             "cut out the part that matters",
         )
+    return itertools.islice(_lines(text), DOCUMENT_LINE_LIMIT)
+
+
+def left_out_lines(text: bytes) -> tuple[str, ...]:
+    """A gap where a reading has more lines than are read."""
+    count = text.count(b"\n")
+    if count <= DOCUMENT_LINE_LIMIT:
+        return ()
+    return (f"only the first {DOCUMENT_LINE_LIMIT:,} of {count:,} lines are read",)
 
 
 def embedded_lines(text: bytes, *words: bytes) -> Iterator[tuple[int, str]]:
@@ -54,12 +59,13 @@ def embedded_lines(text: bytes, *words: bytes) -> Iterator[tuple[int, str]]:
 
 
 def lines_from(text: bytes, start: int) -> Iterator[tuple[int, str]]:
-    """The lines from a place on, for EMBEDDED_REACH_BYTES, with their numbers from 1.
+    """The lines from a place on, with their numbers from 1, each cut at LINE_LIMIT.
 
-    Each is cut at LINE_LIMIT.
+    They are followed for EMBEDDED_REACH_BYTES and EMBEDDED_LINE_LIMIT at most.
     """
     reach = text[start : start + EMBEDDED_REACH_BYTES]
-    return enumerate(_lines(reach), start=text.count(b"\n", 0, start) + 1)
+    lines = itertools.islice(_lines(reach), EMBEDDED_LINE_LIMIT)
+    return enumerate(lines, start=text.count(b"\n", 0, start) + 1)
 
 
 def _lines(text: bytes) -> Iterator[str]:

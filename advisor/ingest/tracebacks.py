@@ -48,7 +48,7 @@ _HEADER = LazyPattern(
 _FAULTHANDLER = LazyPattern(
     r"(?:Current thread|Thread) 0x[0-9a-f]{4,20} .{0,40}\(most recent call first\)"
 )
-_MARKERS = LazyPattern(r"^[\s│|]*[\^~└│├╰ ]+[\^~]*\s*$|^\s*\.\.\. |^\s*\[Previous line repeated")
+_MARKERS = LazyPattern(r"^[\s│|]*[\^~└│├╰ ]+[\^~]*\s*$|^\s*\.\.\. |^\s*\[Previous line repeated|^\s*\d{1,7}\s")
 _EXCEPTION = LazyPattern(
     r"^(?:[^\w\n]{0,8})((?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Exhausted|Killed|Interrupt))(?::|\s*$)"
 )

@@ -186,6 +186,10 @@ class AllocatorSnapshot(Evidence):
     annotations: tuple[Annotation, ...] = ()
     is_from_profiler: bool = False
 
+    # Not what Evidence has: two files of one name are two snapshots.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
     def setting(self, name: str) -> str | None:
         """One of the allocator's settings; None where it was not recorded."""
         return dict(self.settings).get(name)

@@ -12,7 +12,7 @@ ENTRIES: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("CMP116", "allocator-stalls", "advisor.rules.compute.allocator_stalls", (), ("StepBreakdown", "DriverAllocations", "KernelMix", "OperatorTable", "LogText", "Failure")),  # fmt: skip
     ("CMP117", "low-mfu", "advisor.rules.compute.low_mfu", ("StepBreakdown", "OperatorCosts", "DeviceCeilings"), ("KernelMix", "DecodeSigns")),  # fmt: skip
     ("CMP118", "dtype-emulated", "advisor.rules.compute.dtype_emulated", (), ("StepBreakdown", "KernelMix", "DeviceCeilings", "LogText", "Failure")),  # fmt: skip
-    ("CMP119", "layers-on-host", "advisor.rules.compute.weights_on_host", (), ("StepBreakdown", "CopyProfile", "KernelMix", "LogText", "Failure")),  # fmt: skip
+    ("CMP119", "weights-on-host", "advisor.rules.compute.weights_on_host", (), ("StepBreakdown", "CopyProfile", "KernelMix", "LogText", "Failure")),  # fmt: skip
     ("COM101", "exposed-communication", "advisor.rules.communication.exposed_communication", ("StepBreakdown",), ("Communication", "KernelMix")),  # fmt: skip
     ("DEV101", "thermal-throttle", "advisor.rules.device.thermal_throttle", ("NodeReading",), ("StepBreakdown",)),  # fmt: skip
     ("DEV102", "power-cap", "advisor.rules.device.power_cap", ("NodeReading",), ("StepBreakdown",)),  # fmt: skip
@@ -58,7 +58,7 @@ ENTRIES: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("MEM601", "other-process-on-device", "advisor.rules.memory.other_process_on_device", (), ("Failure", "NodeReading", "LogText")),  # fmt: skip
     ("MEM602", "non-pytorch-memory", "advisor.rules.memory.non_pytorch_memory", (), ("Failure", "LogText", "MemoryLedger")),  # fmt: skip
     ("MEM603", "ranks-share-a-device", "advisor.rules.memory.ranks_share_a_device", (), ("Failure", "LogText", "NodeReading")),  # fmt: skip
-    ("MEM604", "device-smaller-than-expected", "advisor.rules.memory.device_smaller_than_expected", (), ("Failure", "DeviceCeilings", "NodeReading")),  # fmt: skip
+    ("MEM604", "device-smaller-than-expected", "advisor.rules.memory.device_smaller_than_expected", (), ("Failure", "DeviceCeilings", "NodeReading", "LogText")),  # fmt: skip
     ("MEM605", "process-memory-cap", "advisor.rules.memory.process_memory_cap", ("Failure",), ()),  # fmt: skip
     ("MEM606", "framework-preallocation", "advisor.rules.memory.framework_preallocation", (), ("Failure", "LogText")),  # fmt: skip
     ("MEM607", "library-allocation-failed", "advisor.rules.memory.library_allocation_failed", ("Failure", "Failure"), ("NodeReading",)),  # fmt: skip
@@ -67,12 +67,12 @@ ENTRIES: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("MEM704", "state-dict-spike", "advisor.rules.memory.state_dict_spike", (), ("Failure", "LogText")),  # fmt: skip
     ("MEM706", "library-workspace-spike", "advisor.rules.memory.library_workspace_spike", (), ("Failure", "LogText", "MemoryLedger")),  # fmt: skip
     ("MEM707", "single-allocation-limit", "advisor.rules.memory.single_allocation_limit", ("Failure",), ("LogText",)),  # fmt: skip
-    ("MEM708", "request-fits-free-memory", "advisor.rules.memory.request_fits_free_memory", (), ("Failure", "AllocatorRecord")),  # fmt: skip
+    ("MEM708", "request-fits-free-memory", "advisor.rules.memory.request_fits_free_memory", (), ("Failure", "AllocatorRecord", "LogText")),  # fmt: skip
     ("MEM709", "not-out-of-memory", "advisor.rules.memory.not_out_of_memory", ("Failure",), ("LogText",)),  # fmt: skip
     ("MEM801", "host-memory-exhausted", "advisor.rules.memory.host_memory_exhausted", (), ("Failure", "KernelLog")),  # fmt: skip
     ("MEM802", "shared-memory-exhausted", "advisor.rules.memory.shared_memory_exhausted", ("Failure",), ("LogText",)),  # fmt: skip
     ("MEM804", "unified-memory-limit", "advisor.rules.memory.unified_memory_limit", ("Failure",), ()),  # fmt: skip
-    ("MEM901", "recording-started-late", "advisor.rules.memory.recording_started_late", ("AllocatorRecord",), ()),  # fmt: skip
+    ("MEM901", "recording-started-late", "advisor.rules.memory.recording_started_late", ("AllocatorRecord",), ("MemoryLedger",)),  # fmt: skip
     ("MEM902", "snapshot-after-unwind", "advisor.rules.memory.snapshot_after_unwind", (), ("AllocatorRecord", "MemorySummary", "Failure")),  # fmt: skip
     ("MEM903", "near-capacity", "advisor.rules.memory.near_capacity", (), ("AllocatorRecord", "MemorySummary", "MemoryLedger", "DeviceCeilings", "Failure", "LogText")),  # fmt: skip
 )

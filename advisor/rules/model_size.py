@@ -6,7 +6,7 @@ from advisor.analysis.transformer_parameters import parameter_count
 from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Observation
 from advisor.model.transformer import TransformerShape
-from advisor.rules.clues import anywhere, in_words, words
+from advisor.rules.clues import Clue, anywhere, in_words, words
 from advisor.rules.wording import bytes_text, parameters_text
 
 HALF_BYTES_PER_PARAMETER = 2
@@ -33,7 +33,7 @@ _BILLIONS = words(
 )
 _LORA = words(
     "lora|peft|adapter|trainable params:",
-    r"\b(?:q?lora|peft|adapters?)\b|LoraConfig|get_peft_model|only_optimize_lora|trainable params:",
+    r"\b(?:q?lora|peft|adapters?)\b|\blora_(?:r|rank|alpha)\b|LoraConfig|get_peft_model|only_optimize_lora|trainable params:",
 )
 _FULL = words(
     "full",
@@ -59,6 +59,11 @@ _CARDS = words(
     "x|×",
     r"\b(\d{1,4})\s?[x×]\s?(?:nvidia\s+|amd\s+)?(?:[abhlvptg]\d{1,4}\w*|gb\d{3}|rtx|gtx|gpus?\b|mi\d{3}|tesla)",
 )
+_NO_LORA = words(
+    "finetuning_type|use_lora|lora_enable|use_peft",
+    r"finetuning_type\W{1,4}full|(?:use_lora|lora_enable|use_peft)\W{1,4}(?:false|0)\b",
+)
+_PARTLY_SHARDED = words("zero|deepspeed", r"zero[-_ ]?(?:stage[-_ ]?)?[12]\b|\bdeepspeed\b")
 _OFFLOAD = words(
     "offload",
     r"\boffload",
@@ -141,9 +146,11 @@ def _size(billions: float, statement: str, log: LogText) -> ModelSize:
     )
 
 
-def trains_adapters_only(failure: Failure | None, log: LogText | None) -> bool:
-    """Whether the log speaks of LoRA or other adapters, so that few parameters are trained."""
-    return anywhere(_LORA, failure, log) is not None
+def adapters(failure: Failure | None, log: LogText | None) -> Clue | None:
+    """The line that speaks of LoRA or other adapters; None where none does, or where they are off."""
+    if in_words(_NO_LORA, None, log) is not None or is_full_finetune(failure, log):
+        return None
+    return anywhere(_LORA, failure, log)
 
 
 def is_full_finetune(failure: Failure | None, log: LogText | None) -> bool:
@@ -179,12 +186,50 @@ def device_count(failure: Failure | None, log: LogText | None) -> int:
     return 1
 
 
-def shard_count(failure: Failure | None, log: LogText | None) -> int:
-    """Devices over which weights, gradients and states are split (FSDP, ZeRO-3); 1 without sharding."""
-    sharded = anywhere(_SHARDED, failure, log) is not None
-    if log is not None and "fsdp" in log.frameworks:
-        sharded = True
-    return device_count(failure, log) if sharded else 1
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateBytes:
+    """What mixed-precision training with AdamW keeps on each device before any activation.
+
+    Attributes:
+        rest: weights and gradients.
+        optimizer: fp32 master copy and two moments.
+        words: bytes a parameter and over how many devices, as a sentence has it.
+    """
+
+    rest: float
+    optimizer: float
+    words: str
+
+    @property
+    def total(self) -> float:
+        """All states of one device."""
+        return self.rest + self.optimizer
+
+
+def state_bytes(
+    parameter_count: float, failure: Failure | None, log: LogText | None
+) -> StateBytes:
+    """States of one device: 16 bytes a parameter, less what FSDP or ZeRO splits over the devices.
+
+    FSDP and ZeRO-3 split all of it; ZeRO-1 and 2, and DeepSpeed where the stage is not said, at least
+    the optimizer's 12 bytes and the gradients.
+    """
+    devices = device_count(failure, log)
+    frameworks = set(log.frameworks) if log is not None else set()
+    splits_all = "fsdp" in frameworks or anywhere(_SHARDED, failure, log) is not None
+    splits_some = "deepspeed" in frameworks or anywhere(_PARTLY_SHARDED, failure, log) is not None
+    over = f" over {devices} devices" if devices > 1 and (splits_all or splits_some) else ""
+    half = HALF_BYTES_PER_PARAMETER
+    weights = half / devices if splits_all else half
+    gradients = half / devices if splits_all or splits_some else half
+    optimizer = OPTIMIZER_BYTES_PER_PARAMETER / (devices if splits_all or splits_some else 1)
+    if splits_some and not splits_all and over:
+        over = f", gradients and optimizer states{over}"
+    return StateBytes(
+        rest=parameter_count * (weights + gradients),
+        optimizer=parameter_count * optimizer,
+        words=f"{parameters_text(parameter_count)} parameters × {STATE_BYTES_PER_PARAMETER} bytes{over}",
+    )
 
 
 def arithmetic_fact(statement: str, size_bytes: float, basis: Observation) -> Observation:

@@ -90,7 +90,9 @@ def test_sglang_at_prefill_compares_tokens_over_three_lines() -> None:
 
 def test_tensorrt_llm_and_tgi_refuse_in_their_words() -> None:
     executor = the_failure("[TRT-LLM] [E] Executor creation failed due to insufficient GPU memory.")
-    warm_up = the_failure("RuntimeError: Not enough memory to handle 8192 prefill tokens. You need to decrease")
+    warm_up = the_failure(
+        "RuntimeError: Not enough memory to handle 8192 prefill tokens. You need to decrease"
+    )
 
     assert (executor.backend, executor.kind) == ("TensorRT-LLM", FailureKind.KV_CACHE_REFUSED)
     assert (warm_up.backend, warm_up.needed_tokens) == ("TGI", 8192)

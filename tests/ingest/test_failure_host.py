@@ -33,7 +33,11 @@ def test_the_kernels_kill_names_the_process_and_what_it_held() -> None:
 
     assert failure.generation == "OOM killer"
     (victim,) = failure.other_processes
-    assert (victim.pid, victim.name, victim.used_bytes) == (4242, "python3", (60_000_000 + 1024 + 2048) * KIB)
+    assert (victim.pid, victim.name, victim.used_bytes) == (
+        4242,
+        "python3",
+        (60_000_000 + 1024 + 2048) * KIB,
+    )
 
 
 def test_a_cgroups_kill_and_its_limit_are_one_failure() -> None:
@@ -50,18 +54,30 @@ def test_a_cgroups_kill_and_its_limit_are_one_failure() -> None:
 @pytest.mark.parametrize(
     ("text", "generation"),
     [
-        ("slurmstepd: error: Detected 1 oom-kill event(s) in StepId=9.batch. Some of your processes", "Slurm"),
+        (
+            "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=9.batch. Some of your processes",
+            "Slurm",
+        ),
         ("  reason: OOMKilled\n  exitCode: 137", "Kubernetes"),
         ("DataLoader worker (pid 77) is killed by signal: Killed.", "DataLoader worker killed"),
-        ("RuntimeError: DataLoader worker (pid(s) 12, 13) exited unexpectedly", "DataLoader worker exited"),
+        (
+            "RuntimeError: DataLoader worker (pid(s) 12, 13) exited unexpectedly",
+            "DataLoader worker exited",
+        ),
         ("terminate called after throwing an instance of 'std::bad_alloc'", "std::bad_alloc"),
         ("OSError: [Errno 12] Cannot allocate memory", "errno 12"),
-        ("OSError: [WinError 1455] The paging file is too small for this operation to complete", "errno 12"),
+        (
+            "OSError: [WinError 1455] The paging file is too small for this operation to complete",
+            "errno 12",
+        ),
         ("MemoryError", "MemoryError"),
         ("Killed", "Killed"),
         ("run.sh: line 12:  4242 Killed                  python train.py --epochs 3", "Killed"),
         ("zsh: killed     python train.py", "Killed"),
-        ("subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGKILL: 9>.", "SIGKILL"),
+        (
+            "subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGKILL: 9>.",
+            "SIGKILL",
+        ),
         ("Command '['python', 'train.py']' returned non-zero exit status 137.", "SIGKILL"),
         ("container exited with code 137", "SIGKILL"),
     ],
@@ -96,7 +112,10 @@ def test_ray_tells_what_its_node_used() -> None:
     assert failure.total_bytes == printed("125.50", GIB)
 
 
-@pytest.mark.parametrize("text", ["the scheduler killed 137 jobs", "except MemoryError:", "skilled workers", "oomkilled: false"])
+@pytest.mark.parametrize(
+    "text",
+    ["the scheduler killed 137 jobs", "except MemoryError:", "skilled workers", "oomkilled: false"],
+)
 def test_words_that_say_no_kill_are_no_failure(text: str) -> None:
     assert failures_of(text) == []
 

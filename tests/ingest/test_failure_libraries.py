@@ -7,12 +7,24 @@ from advisor.model.failure import FailureKind
 @pytest.mark.parametrize(
     ("text", "backend"),
     [
-        ("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`", "cuBLAS"),
+        (
+            "RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+            "cuBLAS",
+        ),
         ("RuntimeError: cuDNN error: CUDNN_STATUS_ALLOC_FAILED", "cuDNN"),
-        ("RuntimeError: CUDA error: CUSPARSE_STATUS_INSUFFICIENT_RESOURCES when calling `cusparseCreate`", "cuSPARSE"),
-        ("RuntimeError: cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate`", "cuSOLVER"),
+        (
+            "RuntimeError: CUDA error: CUSPARSE_STATUS_INSUFFICIENT_RESOURCES when calling `cusparseCreate`",
+            "cuSPARSE",
+        ),
+        (
+            "RuntimeError: cusolver error: CUSOLVER_STATUS_ALLOC_FAILED, when calling `cusolverDnCreate`",
+            "cuSOLVER",
+        ),
         ("RuntimeError: cuFFT error: CUFFT_ALLOC_FAILED", "cuFFT"),
-        ("RuntimeError: CUDA error: HIPBLAS_STATUS_ALLOC_FAILED when calling `hipblasCreate(handle)`", "hipBLAS"),
+        (
+            "RuntimeError: CUDA error: HIPBLAS_STATUS_ALLOC_FAILED when calling `hipblasCreate(handle)`",
+            "hipBLAS",
+        ),
         ("RuntimeError: miopenStatusAllocFailed", "MIOpen"),
     ],
 )
@@ -25,7 +37,9 @@ def test_handles_and_workspaces_that_a_library_cannot_get(text: str, backend: st
 
 
 def test_the_call_that_failed_is_kept() -> None:
-    failure = the_failure("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasLtCreate(&handle)`")
+    failure = the_failure(
+        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasLtCreate(&handle)`"
+    )
 
     assert "cublasLtCreate" in failure.detail
 
@@ -33,9 +47,15 @@ def test_the_call_that_failed_is_kept() -> None:
 @pytest.mark.parametrize(
     ("text", "generation"),
     [
-        ("RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`", "disguised as not initialized"),
+        (
+            "RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling `cublasCreate(handle)`",
+            "disguised as not initialized",
+        ),
         ("RuntimeError: cuDNN error: CUDNN_STATUS_NOT_INITIALIZED", "disguised as not initialized"),
-        ("RuntimeError: Unable to find a valid cuDNN algorithm to run convolution", "disguised as no algorithm"),
+        (
+            "RuntimeError: Unable to find a valid cuDNN algorithm to run convolution",
+            "disguised as no algorithm",
+        ),
     ],
 )
 def test_disguises_are_told_from_plain_words(text: str, generation: str) -> None:
@@ -43,7 +63,9 @@ def test_disguises_are_told_from_plain_words(text: str, generation: str) -> None
 
 
 def test_a_failed_execution_is_no_failed_allocation() -> None:
-    failure = the_failure("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`")
+    failure = the_failure(
+        "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`"
+    )
 
     assert failure.kind is FailureKind.NOT_OUT_OF_MEMORY
 
@@ -70,7 +92,9 @@ def test_two_devices_of_nccl_are_two_failures() -> None:
 
 
 def test_the_asynchronous_calloc_and_rccl_are_read() -> None:
-    failure = the_failure("torch.distributed.DistBackendError: RCCL error: Failed to CUDA calloc async 2432 bytes")
+    failure = the_failure(
+        "torch.distributed.DistBackendError: RCCL error: Failed to CUDA calloc async 2432 bytes"
+    )
 
     assert failure.requested_bytes == 2432
     assert failure.backend == "RCCL"

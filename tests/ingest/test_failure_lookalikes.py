@@ -8,13 +8,25 @@ from advisor.model.failure import FailureKind
     ("text", "generation"),
     [
         ("RuntimeError: CUDA error: device-side assert triggered", "device-side assert"),
-        ("RuntimeError: CUDA error: an illegal memory access was encountered", "illegal memory access"),
+        (
+            "RuntimeError: CUDA error: an illegal memory access was encountered",
+            "illegal memory access",
+        ),
         ("RuntimeError: CUDA error: invalid configuration argument", "invalid configuration"),
-        ("RuntimeError: CUDA error: no kernel image is available for execution on the device", "no kernel image"),
-        ("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", "driver too old"),
+        (
+            "RuntimeError: CUDA error: no kernel image is available for execution on the device",
+            "no kernel image",
+        ),
+        (
+            "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).",
+            "driver too old",
+        ),
         ("RuntimeError: CUDA error: unspecified launch failure", "launch failure"),
         ("RuntimeError: CUDA error: too many resources requested for launch", "launch resources"),
-        ("[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=81, OpType=ALLREDUCE)", "collective timeout"),
+        (
+            "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=81, OpType=ALLREDUCE)",
+            "collective timeout",
+        ),
     ],
 )
 def test_errors_that_are_taken_for_a_lack_of_memory(text: str, generation: str) -> None:
@@ -25,7 +37,12 @@ def test_errors_that_are_taken_for_a_lack_of_memory(text: str, generation: str) 
 
 
 def test_a_timeout_names_its_rank() -> None:
-    assert the_failure("[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=81)").rank == 3
+    assert (
+        the_failure(
+            "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=81)"
+        ).rank
+        == 3
+    )
 
 
 def test_a_tritons_kernel_lacks_the_multiprocessors_memory() -> None:

@@ -21,7 +21,9 @@ def test_shared_memory_that_is_full(text: str) -> None:
 
 
 def test_nccls_segment_tells_its_size() -> None:
-    failure = the_failure("NCCL WARN Error while creating shared memory segment /dev/shm/nccl-Ab12Cd (size 9637888)")
+    failure = the_failure(
+        "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-Ab12Cd (size 9637888)"
+    )
 
     assert failure.kind is FailureKind.SHARED_MEMORY_EXHAUSTED
     assert failure.requested_bytes == 9_637_888
@@ -40,6 +42,8 @@ def test_open_files_and_full_disks_are_no_lack_of_memory(text: str) -> None:
 
 
 def test_a_mapping_that_the_host_refuses_is_the_hosts() -> None:
-    failure = the_failure("RuntimeError: unable to mmap 4096 bytes from file </torch_9_8>: Cannot allocate memory (12)")
+    failure = the_failure(
+        "RuntimeError: unable to mmap 4096 bytes from file </torch_9_8>: Cannot allocate memory (12)"
+    )
 
     assert failure.kind is FailureKind.HOST_OUT_OF_MEMORY

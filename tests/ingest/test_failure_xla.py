@@ -7,11 +7,23 @@ from advisor.model.failure import FailureKind
 @pytest.mark.parametrize(
     ("text", "requested"),
     [
-        ("XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 3221225472 bytes.", 3 * GIB),
-        ("jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 1073741824 bytes.", GIB),
+        (
+            "XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 3221225472 bytes.",
+            3 * GIB,
+        ),
+        (
+            "jax.errors.JaxRuntimeError: RESOURCE_EXHAUSTED: Out of memory allocating 1073741824 bytes.",
+            GIB,
+        ),
         ("RESOURCE_EXHAUSTED: Out of memory allocating 626MiB", 626 * MIB),
-        ("RESOURCE_EXHAUSTED: Failed to allocate request for 8.00GiB (8589934592B) on device ordinal 3", 8 * GIB),
-        ("ValueError: Allocation (size=21474836480) would exceed memory (size=17179869184)", 20 * GIB),
+        (
+            "RESOURCE_EXHAUSTED: Failed to allocate request for 8.00GiB (8589934592B) on device ordinal 3",
+            8 * GIB,
+        ),
+        (
+            "ValueError: Allocation (size=21474836480) would exceed memory (size=17179869184)",
+            20 * GIB,
+        ),
     ],
 )
 def test_requests_are_read_in_every_unit(text: str, requested: int) -> None:
@@ -23,7 +35,12 @@ def test_requests_are_read_in_every_unit(text: str, requested: int) -> None:
 
 
 def test_the_device_ordinal_is_the_device() -> None:
-    assert the_failure("Failed to allocate request for 1.50GiB (1610612736B) on device ordinal 3").device_index == 3
+    assert (
+        the_failure(
+            "Failed to allocate request for 1.50GiB (1610612736B) on device ordinal 3"
+        ).device_index
+        == 3
+    )
 
 
 def test_a_compiled_program_is_compared_with_its_memory_space() -> None:
@@ -78,15 +95,20 @@ def test_a_tensor_of_unknown_type_has_no_known_bytes() -> None:
 
 
 def test_the_allocators_warning_that_is_no_failure_is_none() -> None:
-    assert failures_of(
-        "W bfc_allocator.cc:243] Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.25GiB with"
-        " freed_by_count=0. The caller indicates that this is not a failure, but may mean that there could"
-        " be performance gains if more memory were available."
-    ) == []
+    assert (
+        failures_of(
+            "W bfc_allocator.cc:243] Allocator (GPU_0_bfc) ran out of memory trying to allocate 1.25GiB with"
+            " freed_by_count=0. The caller indicates that this is not a failure, but may mean that there could"
+            " be performance gains if more memory were available."
+        )
+        == []
+    )
 
 
 def test_the_allocators_own_failure_is_one() -> None:
-    failure = the_failure("W bfc_allocator.cc] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB (rounded to 2147483648)")
+    failure = the_failure(
+        "W bfc_allocator.cc] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB (rounded to 2147483648)"
+    )
 
     assert failure.requested_bytes == 2 * GIB
     assert failure.device_index == 0

@@ -93,6 +93,15 @@ COUNTERS = {
 }
 
 
+def test_of_several_the_one_after_the_failure_is_the_primary_one():
+    early = a_summary().replace(b"CUDA OOMs: 2", b"CUDA OOMs: 0")
+    text = early + b"step 2\n" * 3000 + early + b"step 3\n" * 3000 + a_summary(device=5) + early
+    summaries = read_memory_summaries(text, "log.txt")
+    assert [summary.ooms for summary in summaries] == [0, 0, 2, 0]
+    assert read_memory_summary(text, "log.txt").device_index == 5
+    assert str(summaries[1].source) == f"log.txt: line {16 + 3000 + 2}"
+
+
 @pytest.mark.parametrize(
     "printed",
     [

@@ -9,7 +9,9 @@ LLAMA = "/env/site-packages/transformers/models/llama/modeling_llama.py"
 
 def frames(*said: tuple[str, str, str]) -> list[Frame]:
     """File, function and code, outermost first."""
-    return [Frame(filename=file, line=1, function=function, code=code) for file, function, code in said]
+    return [
+        Frame(filename=file, line=1, function=function, code=code) for file, function, code in said
+    ]
 
 
 MAIN = ("/app/train.py", "main", "train(model)")
@@ -40,7 +42,9 @@ CALL = (MODULE, "_call_impl", "return forward_call(*args, **kwargs)")
         ([], Phase.UNKNOWN),
     ],
 )  # fmt: skip
-def test_the_innermost_meaningful_frame_decides(said: list[tuple[str, str, str]], phase: Phase) -> None:
+def test_the_innermost_meaningful_frame_decides(
+    said: list[tuple[str, str, str]], phase: Phase
+) -> None:
     assert phase_of(frames(*said)) is phase
 
 
@@ -59,9 +63,17 @@ def test_a_checkpointed_block_that_is_run_again_is_backward() -> None:
 
 def test_a_step_that_calls_the_training_step_as_its_closure_is_not_stepping() -> None:
     said = frames(
-        ("/env/lightning/pytorch/core/module.py", "optimizer_step", "optimizer.step(closure=optimizer_closure)"),
+        (
+            "/env/lightning/pytorch/core/module.py",
+            "optimizer_step",
+            "optimizer.step(closure=optimizer_closure)",
+        ),
         ("/env/torch/optim/adamw.py", "step", "loss = closure()"),
-        ("/env/lightning/pytorch/strategies/strategy.py", "training_step", "return self.lightning_module.training_step(*args)"),
+        (
+            "/env/lightning/pytorch/strategies/strategy.py",
+            "training_step",
+            "return self.lightning_module.training_step(*args)",
+        ),
         CALL,
         (LLAMA, "forward", "h = self.mlp(h)"),
     )
@@ -81,6 +93,8 @@ def test_an_optimizer_stepped_inside_backward_is_the_optimizer() -> None:
 
 
 def test_windows_paths_are_paths() -> None:
-    said = frames(("C:\\app\\train.py", "main", "opt.step()"), ("C:\\env\\torch\\optim\\sgd.py", "step", ""))
+    said = frames(
+        ("C:\\app\\train.py", "main", "opt.step()"), ("C:\\env\\torch\\optim\\sgd.py", "step", "")
+    )
 
     assert phase_of(said) is Phase.OPTIMIZER_STEP

@@ -19,10 +19,13 @@ def test_pythons_markers_are_no_code() -> None:
 
 
 def test_a_fault_handlers_frames_are_turned_round() -> None:
-    assert [frame[2] for frame in frames_above(
-        'Fatal Python error: Aborted\n\nThread 0x00007f12 (most recent call first):\n'
-        '  File "/a/inner.py", line 9 in step\n  File "/a/outer.py", line 2 in <module>\n'
-    )] == ["<module>", "step"]
+    assert [
+        frame[2]
+        for frame in frames_above(
+            "Fatal Python error: Aborted\n\nThread 0x00007f12 (most recent call first):\n"
+            '  File "/a/inner.py", line 9 in step\n  File "/a/outer.py", line 2 in <module>\n'
+        )
+    ] == ["<module>", "step"]
 
 
 def test_ipythons_frames_have_their_marked_line() -> None:
@@ -31,7 +34,10 @@ def test_ipythons_frames_have_their_marked_line() -> None:
         "Cell In[5], line 3\n      1 a = 1\n----> 3 trainer.train()\n\n"
         "File /env/transformers/trainer.py:1539, in Trainer.train(self, **kwargs)\n"
         "   1537     pass\n-> 1539 return inner()\n"
-    ) == [("In[5]", 3, "<module>", "trainer.train()"), ("/env/transformers/trainer.py", 1539, "Trainer.train", "return inner()")]
+    ) == [
+        ("In[5]", 3, "<module>", "trainer.train()"),
+        ("/env/transformers/trainer.py", 1539, "Trainer.train", "return inner()"),
+    ]
 
 
 def test_old_ipython_tells_the_line_by_its_arrow() -> None:
@@ -56,10 +62,13 @@ def test_richs_boxes_are_frames() -> None:
 
 
 def test_loguru_decorates_frames_and_marks_the_first() -> None:
-    assert [frame[2] for frame in frames_above(
-        'Traceback (most recent call last):\n\n> File "/a/b.py", line 3, in main\n    run(x)\n    │   └ 5\n    └ <function run>\n\n'
-        '  File "/a/c.py", line 4, in run\n    return 1\n'
-    )] == ["main", "run"]
+    assert [
+        frame[2]
+        for frame in frames_above(
+            'Traceback (most recent call last):\n\n> File "/a/b.py", line 3, in main\n    run(x)\n    │   └ 5\n    └ <function run>\n\n'
+            '  File "/a/c.py", line 4, in run\n    return 1\n'
+        )
+    ] == ["main", "run"]
 
 
 def test_a_line_that_names_no_frame_is_none() -> None:
@@ -69,11 +78,16 @@ def test_a_line_that_names_no_frame_is_none() -> None:
 
 
 def test_a_prefix_before_a_frame_is_passed_over() -> None:
-    assert frame_of('some worker | File "x.py", line 3, in f') == Frame(filename="x.py", line=3, function="f")
+    assert frame_of('some worker | File "x.py", line 3, in f') == Frame(
+        filename="x.py", line=3, function="f"
+    )
 
 
 def test_exceptions_are_known_by_their_class() -> None:
-    assert exception_of("torch.cuda.OutOfMemoryError: CUDA out of memory") == "torch.cuda.OutOfMemoryError"
+    assert (
+        exception_of("torch.cuda.OutOfMemoryError: CUDA out of memory")
+        == "torch.cuda.OutOfMemoryError"
+    )
     assert exception_of("ValueError: x") == "ValueError"
     assert exception_of("RuntimeError") == "RuntimeError"
     assert exception_of("an Error: x") == ""

@@ -18,7 +18,7 @@ GIBIBYTES = st.integers(0, 30).map(lambda count: count * GIB)
     sizes=st.lists(GIBIBYTES, max_size=3),
 )
 def test_the_shares_are_never_negative_and_never_more_than_what_is_outside(
-    free, allocated, idle, own, sizes
+    free: int, allocated: int, idle: int, own: int | None, sizes: list[int]
 ) -> None:
     failure = a_failure(
         total_bytes=40 * GIB, free_bytes=free, allocated_bytes=allocated, reserved_unallocated_bytes=idle, process_bytes=own,

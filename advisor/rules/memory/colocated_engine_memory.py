@@ -24,7 +24,12 @@ Two unrelated programs (MEM601). An engine alone that lacks cache (MEM302).
 from advisor.model.case import Case
 from advisor.model.failure import Failure, FailureKind, Frame, LogText
 from advisor.model.finding import Action, Finding, Observation
-from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of
+from advisor.rules.capacity import (
+    TRAINING_ONLY_PHASES,
+    failure_fact,
+    is_capacity_failure,
+    severity_of,
+)
 from advisor.rules.clues import Clue, anywhere, in_frames, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
@@ -42,7 +47,7 @@ INSIDE_SCORE = 0.6
 """Score where an engine is made as a part of another object, and nothing names a trainer."""
 
 METHOD_SCORE = 0.45
-"""Score where only the method (PPO, GRPO) is named: most of its jobs share devices with an engine."""
+"""Score where a traceback lies in a training step of such a job, or where only the method (PPO, GRPO) is named: most of its jobs share devices with an engine."""
 
 _ENGINE = words(
     "llm|sglang|cumem|rollout",
@@ -72,7 +77,8 @@ def colocated_engine_memory(failure: Failure, log: LogText | None) -> Finding | 
     method = in_frames(_METHOD, failure) or anywhere(_METHOD, failure, log)
     engine = anywhere(_ENGINE, failure, log)
     cumem = anywhere(_CUMEM, failure, log)
-    score, clues = _score(inside, method, engine, cumem, log)
+    is_step = bool(failure.frames) and failure.phase in TRAINING_ONLY_PHASES
+    score, clues = _score(inside, method, engine, cumem, log, is_step=is_step)
     if not score:
         return None
     facts = dict.fromkeys(clue.observation("the log shows") for clue in clues if clue is not None)
@@ -120,6 +126,8 @@ def _score(
     inside: Clue | None, method: Clue | None, engine: Clue | None, cumem: Clue | None, log: LogText | None
 ) -> tuple[float, tuple[Clue | None, ...]]:
     serves = engine is not None or (log is not None and bool({"vllm", "sglang"} & set(log.frameworks)))
+    if method is not None and is_step:
+        return METHOD_SCORE, (method,)
     if method is not None and (inside is not None or serves):
         return BOTH_SCORE, (inside or engine, method)
     if cumem is not None:

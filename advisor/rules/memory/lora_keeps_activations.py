@@ -35,7 +35,8 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import anywhere, words
+from advisor.rules.clues import words
+from advisor.rules.model_size import adapters
 from advisor.rules.remedies import checkpointing, halved_micro_batch, shorter_sequence
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_log, a_record
@@ -57,10 +58,6 @@ FEW_TRAINABLE_RATIO = 0.1
 """Trainable over all parameters up to which states are small beside the weights: 14 bytes of each
 trainable one are less than the 2 bytes of every other."""
 
-_LORA = words(
-    "lora|peft|adapter|trainable params:",
-    r"\b(?:q?lora|peft|adapters?)\b|LoraConfig|get_peft_model|only_optimize_lora|trainable params:",
-)
 _TRAINABLE = words(
     "trainable",
     r"trainable%?\s*:?\s*(\d+(?:\.\d+)?)\s*%?|(\d+(?:\.\d+)?)\s?% trainable",
@@ -75,7 +72,7 @@ def lora_keeps_activations(
     record: AllocatorRecord | None,
 ) -> Finding | None:
     """Adapters are named, and training runs out of memory."""
-    clue = anywhere(_LORA, failure, log)
+    clue = adapters(failure, log)
     if clue is None:
         return None
     said = clue.observation("adapters are trained")

@@ -23,6 +23,8 @@ Activations (MEM201), which a smaller batch shrinks. Optimizer states alone (MEM
 and gradients would fit without them.
 """
 
+import math
+
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Severity
@@ -41,12 +43,11 @@ from advisor.rules.capacity import (
 )
 from advisor.rules.clues import in_words, words
 from advisor.rules.model_size import (
-    STATE_BYTES_PER_PARAMETER,
+    adapters,
     arithmetic_fact,
     is_full_finetune,
     model_size,
-    shard_count,
-    trains_adapters_only,
+    state_bytes,
 )
 from advisor.rules.remedies import eight_bit_optimizer, lora, offloaded_states, sharded_states
 from advisor.rules.rule import rule
@@ -103,7 +104,7 @@ def model_states_exceed_device(
         return _from_ledger(ledger, failure, record)
     if failure is None or not is_capacity_failure(failure) or failure.phase not in PRIOR_BY_PHASE:
         return None
-    if trains_adapters_only(failure, log) or serves_only(failure, log):
+    if adapters(failure, log) is not None or serves_only(failure, log):
         return None
     facts = [failure_fact(failure)]
     score = _prior(failure, log)
@@ -112,25 +113,21 @@ def model_states_exceed_device(
         "batch; the message does not say."
     )
     size = model_size(failure, log, shape)
-    devices = shard_count(failure, log)
-    exceeds = False
-    if size is not None and failure.total_bytes and _is_training(failure, log):
-        states = size.parameter_count * STATE_BYTES_PER_PARAMETER / devices
-        exceeds = states > failure.total_bytes
-    if exceeds and size is not None:
+    states = state_bytes(size.parameter_count, failure, log) if size is not None else None
+    exceeds = (
+        states is not None
+        and states.total > (failure.total_bytes or math.inf)
+        and _is_training(failure, log)
+    )
+    if exceeds and size is not None and states is not None:
         score = SHAPE_SCORE if shape is not None else NAMED_SCORE
         facts += [
             size.fact,
-            arithmetic_fact(
-                f"{parameters_text(size.parameter_count)} parameters × 16 bytes"
-                + (f" over {devices} devices" if devices > 1 else ""),
-                states,
-                size.fact,
-            ),
+            arithmetic_fact(states.words, states.total, size.fact),
         ]
         statement = (
             f"Training all {parameters_text(size.parameter_count)} parameters in mixed precision "
-            f"with AdamW keeps {bytes_text(states)} on each device before any activation; it has "
+            f"with AdamW keeps {bytes_text(states.total)} on each device before any activation; it has "
             f"{bytes_text(failure.total_bytes or 0)}."
         )
     return Finding(

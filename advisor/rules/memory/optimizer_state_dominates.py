@@ -39,13 +39,10 @@ from advisor.rules.capacity import (
 )
 from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.model_size import (
-    OPTIMIZER_BYTES_PER_PARAMETER,
-    STATE_BYTES_PER_PARAMETER,
     arithmetic_fact,
     is_full_finetune,
     model_size,
-    shard_count,
-    trains_adapters_only,
+    state_bytes,
 )
 from advisor.rules.remedies import eight_bit_optimizer, offloaded_states, sharded_states
 from advisor.rules.rule import rule
@@ -177,7 +174,7 @@ def _from_size(
     failure: Failure, log: LogText | None, shape: TransformerShape | None
 ) -> _Found | None:
     size = model_size(failure, log, shape)
-    if size is None or trains_adapters_only(failure, log) or not is_full_finetune(failure, log):
+    if size is None or not is_full_finetune(failure, log):
         return None
     devices = shard_count(failure, log)
     count = size.parameter_count / devices
@@ -190,10 +187,10 @@ def _from_size(
         arithmetic_fact(f"{parameters_text(count)} parameters a device × 12 bytes", states, size.fact),
     )
     statement = (
-        f"Training all parameters with AdamW keeps {bytes_text(states)} of optimizer states a device, "
+        f"Training all parameters with AdamW keeps {bytes_text(states.optimizer)} of optimizer states a device, "
         "three quarters of all states"
         + (
-            f": weights and gradients ({bytes_text(rest)}) would fit without them."
+            f": weights and gradients ({bytes_text(states.rest)}) would fit without them."
             if decides
             else "; this is the largest block of a full fine-tuning."
         )
@@ -207,8 +204,8 @@ def _within_budget(log: LogText | None, shape: TransformerShape | None) -> Findi
     if size is None or budget is None or not is_report(log) or not is_full_finetune(None, log):
         return None
     match = _BUDGET.search(budget.text)
-    states = size.parameter_count * OPTIMIZER_BYTES_PER_PARAMETER / shard_count(None, log)
-    if match is None or trains_adapters_only(None, log) or states <= float(match.group(1)) * GIB:
+    states = state_bytes(size.parameter_count, None, log).optimizer
+    if match is None or states <= float(match.group(1)) * GIB:
         return None
     return Finding(
         statement=f"Training all {parameters_text(size.parameter_count)} parameters with AdamW keeps "

@@ -2,14 +2,14 @@
 
 import pytest
 
-from advisor.model.failure import FailureKind, Mention
+from advisor.model.failure import FailureKind, LogText, Mention
 from advisor.rules.memory.allocator_setting_not_applied import allocator_setting_not_applied
 from advisor.rules.samples import GIB, a_failure, a_log, a_record
 
 check = allocator_setting_not_applied.check
 
 
-def given(value: str, name: str = "PYTORCH_CUDA_ALLOC_CONF"):
+def given(value: str, name: str = "PYTORCH_CUDA_ALLOC_CONF") -> LogText:
     return a_log(settings=((name, value),))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from advisor.model.failure import FailureKind, Frame, Mention
+from advisor.model.failure import FailureKind, Frame, LogText, Mention
 from advisor.rules.memory.request_fits_free_memory import asked_of_driver, request_fits_free_memory
 from advisor.rules.samples import GIB, MIB, a_failure, a_log, a_record
 
@@ -59,7 +59,7 @@ def test_a_printed_request_is_a_segment_already() -> None:
 @pytest.mark.parametrize(
     "log", [a_log(mentions=(Mention(topic="windows", line=1, text="Windows 11"),)), None]
 )
-def test_windows_is_told_of_its_page_file_first(log) -> None:
+def test_windows_is_told_of_its_page_file_first(log: LogText | None) -> None:
     frames = (
         (Frame(filename="C:\\venv\\Lib\\site-packages\\torch\\nn.py", line=1, function="forward"),)
         if log is None

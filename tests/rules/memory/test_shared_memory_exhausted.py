@@ -1,13 +1,13 @@
 """MEM802: shared memory, less sure where no worker exists."""
 
-from advisor.model.failure import FailureKind
+from advisor.model.failure import Failure, FailureKind
 from advisor.rules.memory.shared_memory_exhausted import NO_WORKERS_SCORE, shared_memory_exhausted
 from advisor.rules.samples import MIB, a_failure, a_log
 
 check = shared_memory_exhausted.check
 
 
-def a_bus_error(generation: str = "bus error", requested_bytes: int | None = None):
+def a_bus_error(generation: str = "bus error", requested_bytes: int | None = None) -> Failure:
     return a_failure(
         kind=FailureKind.SHARED_MEMORY_EXHAUSTED,
         generation=generation,
