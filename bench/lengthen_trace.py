@@ -1,9 +1,11 @@
-"""Lengthen a real trace in time without multiplying its steps: python bench/lengthen_trace.py IN OUT --megabytes 500.
+"""Lengthen a real trace in time without multiplying its steps.
+
+python bench/lengthen_trace.py IN OUT --megabytes 500
 
 Every event is repeated, shifted by whole windows, with identifiers of its own, and its text otherwise
-untouched. The ProfilerStep marks are stretched over the whole instead: HolisticTraceAnalysis loops over
-all steps for each event, so repeating them would make it look slower than it is, and events outside the
-steps would be dropped by it, which would make it look faster.
+untouched. The ProfilerStep marks are stretched over the whole instead: HolisticTraceAnalysis loops
+over all steps for each event, so repeating them would make it look slower than it is, and it drops
+events outside the steps, which would make it look faster.
 """
 
 import argparse
@@ -18,7 +20,11 @@ BORDER = b"\n  },\n  {"
 IDENTIFIERS = re.compile(rb'"(correlation|External id|external id|id|Ev Idx)": (\d+)')
 STARTS = re.compile(rb'"ts": (\d+)((?:\.\d+)?)')
 STEP_TIMES = re.compile(rb'"ts": ([\d.]+), "dur": ([\d.]+)')
+REPEATED = re.compile(rb'"ph": "[Xisf]"')
+"""Events with a place in time; metadata is written once."""
+
 GAP_MICROSECONDS = 1000
+"""Between one repetition and the next."""
 
 
 def main() -> None:
@@ -54,19 +60,8 @@ def lengthen(text: bytes, target: Path, size_bytes: int) -> None:
     if len(events) != len(json.loads(text)["traceEvents"]):
         raise SystemExit("the trace is not in Kineto's own layout")
     steps = [event for event in events if b'"ProfilerStep#' in event]
-    once = [
-        event
-        for event in events
-        if b'"ph": "X"' not in event
-        and b'"ph": "i"' not in event
-        and b'"ph": "s"' not in event
-        and b'"ph": "f"' not in event
-    ]
-    singular = (
-        set(map(id, steps))
-        | set(map(id, once))
-        | {id(event) for event in events if b'"cat": "Trace"' in event}
-    )
+    once = [event for event in events if not REPEATED.search(event)]
+    singular = set(map(id, steps)) | set(map(id, once)) | {id(event) for event in events if b'"cat": "Trace"' in event}
     repeated = [event for event in events if id(event) not in singular]
 
     times = [int(found[1]) for event in repeated if (found := STARTS.search(event))]
@@ -92,12 +87,8 @@ def _stretched(event: bytes, first: int, factor: int) -> bytes:
 
 
 def _moved(event: bytes, microseconds: int, identifiers: int) -> bytes:
-    event = STARTS.sub(
-        lambda found: b'"ts": %d%s' % (int(found[1]) + microseconds, found[2]), event, count=1
-    )
-    return IDENTIFIERS.sub(
-        lambda found: b'"%s": %d' % (found[1], int(found[2]) + identifiers), event
-    )
+    event = STARTS.sub(lambda found: b'"ts": %d%s' % (int(found[1]) + microseconds, found[2]), event, count=1)
+    return IDENTIFIERS.sub(lambda found: b'"%s": %d' % (found[1], int(found[2]) + identifiers), event)
 
 
 if __name__ == "__main__":

@@ -74,10 +74,12 @@ def _recorded(device: DeviceSnapshot) -> tuple[Lifetimes, NDArray[np.bool_], boo
     else:
         requested = completed = np.zeros(0, np.int64)
     problems: Counter[str] = Counter()
-    if not (action == Action.FREE_COMPLETED).any():  # the history was told to skip them
-        completed = requested
-    freed, end = np.minimum(requested, completed), completed
     is_last = np.append(address[heads][1:] != address[heads][:-1], True)[: len(heads)]
+    if not (action == Action.FREE_COMPLETED).any():
+        # The history was told to skip them; only what the dump shows to be waiting still waits.
+        waiting = device.blocks.address[device.blocks.state == BlockState.PENDING_FREE]
+        completed = np.where(is_last & np.isin(address[heads], waiting), never, requested)
+    freed, end = np.minimum(requested, completed), completed
     following = np.where(is_last, never, np.append(first[1:], never)[: len(heads)])
     problems["allocations at an address that was not seen freed"] = int(
         ((freed == never) & (following < never)).sum()

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
+from advisor.analysis.distinct import distinct
 from advisor.analysis.named_events import named
 from advisor.analysis.operator_work import tensor_bytes
 from advisor.analysis.time_sets import TimeSet
@@ -84,7 +85,7 @@ def _seconds(
     durations = timeline.duration_ns
     whole_seconds = float(durations[timeline.is_kernel].sum()) / SECOND_NS
     inside = np.zeros(len(durations), dtype=bool)
-    for thread in np.unique(trace.thread[first]).tolist():
+    for thread in distinct(trace.thread[first]).tolist():
         chosen = trace.thread[first] == thread
         inside |= _launched_in(timeline, thread, first[chosen], last[chosen])
     return float(durations[inside & timeline.is_kernel].sum()) / SECOND_NS, whole_seconds

@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS
+from advisor.analysis.distinct import distinct
 from advisor.analysis.named_events import named
 from advisor.analysis.steps import steps
 from advisor.model.kernels import DriverAllocations
@@ -41,5 +42,5 @@ def driver_allocations(trace: KinetoTrace, breakdown: StepBreakdown) -> DriverAl
         steady_alloc_count=int((obtains & inside).sum()) if count else None,
         steady_free_count=int((gives_back & inside).sum()) if count else None,
         steady_seconds=float(durations[steady].sum()) / SECOND_NS if count else None,
-        steady_steps_hit=len(np.unique(place[steady])),
+        steady_steps_hit=len(distinct(place[steady])),
     )

@@ -83,7 +83,9 @@ def share_out(  # noqa: PLR0913 - what the record shows, each by its name
         )
     if has_optimizer:
         left = _half_precision(left, parameter_sizes, shares)
-    _others(left, shares, lasting_is_weights=lasting_is_weights)
+    # What is left of a parameter's size can be a state, an old gradient or another copy of the model: it stays unexplained.
+    sizes = {scale * size for size in parameter_sizes for scale in (1, 2)}
+    _others(left, sizes, shares, lasting_is_weights=lasting_is_weights)
     return shares
 
 
@@ -146,21 +148,21 @@ def _half_precision(
     return rest
 
 
-def _others(left: list[Candidate], shares: Shares, *, lasting_is_weights: bool) -> None:
+def _others(left: list[Candidate], sizes: set[int], shares: Shares, *, lasting_is_weights: bool) -> None:
     for candidate in left:
         if candidate.kind == "state":
             shares[candidate.at] = (
                 "optimizer_states",
                 "made in the optimizer's step and kept after it",
             )
-        elif candidate.kind == "built":
+        elif candidate.kind == "built" and candidate.size not in sizes:
             shares[candidate.at] = ("weights", "made in a constructor and kept")
     if not lasting_is_weights:
         return
     lasting = [
         candidate
         for candidate in left
-        if candidate.kind == "lasting" and candidate.at not in shares
+        if candidate.kind == "lasting" and candidate.size not in sizes
     ]
     counts = Counter(candidate.size for candidate in lasting)
     repeated = sum(size * count for size, count in counts.items() if count >= REPEATED)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from advisor.analysis.memory_attribution import Record
+from advisor.analysis.device_record import Record
 from advisor.analysis.training_phases import BACKWARD, FORWARD, OPTIMIZER
 
 LEAST_STEPS = 20

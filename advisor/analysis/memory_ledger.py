@@ -8,7 +8,8 @@ import numpy as np
 
 from advisor.analysis.allocation_timeline import Timeline, timeline
 from advisor.analysis.allocator_rounding import rounding_of
-from advisor.analysis.memory_attribution import Attribution, Record, attribute, record_of
+from advisor.analysis.device_record import Attribution, Record, record_of
+from advisor.analysis.memory_attribution import attribute
 from advisor.analysis.segment_replay import SegmentState, segments_at
 from advisor.analysis.stack_reading import UNRECORDED, read_stacks
 from advisor.model.memory import BLOCKS, AllocationSite, Basis, MemoryLedger, Moment

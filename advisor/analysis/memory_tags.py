@@ -54,12 +54,11 @@ def tagged_blocks(
                 found[at] = block
     events = device.events
     marks = np.flatnonzero((events.action == Action.ANNOTATE) & (events.text >= 0))
-    if not len(marks):
-        return found
-    position = {address: at for at, address in enumerate(uses.address[rows].tolist())}
-    for mark in marks[marks <= moment].tolist():
-        place = position.get(int(events.address[mark]))
+    position = {address: at for at, address in enumerate(uses.address[rows].tolist())} if len(marks) else {}
+    for mark in marks.tolist():
+        at = position.get(int(events.address[mark]))
         block = text_block[events.text[mark]]
-        if place is not None and block and uses.start[rows[place]] < mark:
-            found[place] = block
+        # What a tensor is holds for its whole life: a tag that comes after the moment counts where none came before it.
+        if at is not None and block and uses.start[rows[at]] < mark < uses.end[rows[at]] and (mark <= moment or at not in found):
+            found[at] = block
     return found

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, device_timeline
+from advisor.analysis.distinct import distinct
 from advisor.analysis.kernel_names import read_kernel_name
 from advisor.analysis.nesting import parents, self_durations
 from advisor.analysis.operator_rows import operators_of
@@ -114,16 +115,22 @@ def _device_sums(trace: KinetoTrace, device: int) -> tuple[dict[str, _Sum], dict
     known = operator >= 0
     sums: dict[str, _Sum] = {}
     _count(trace, sums, rows[~known], seconds[~known], np.ones(int((~known).sum()), dtype=bool))
-    # An operator that launches several kernels was called once.
-    _, once = np.unique(operator[known], return_index=True)
-    is_first = np.zeros(int(known.sum()), dtype=bool)
-    is_first[once] = True
+    is_first = _first_of_each(operator[known])
     _count(trace, sums, operator[known], seconds[known], is_first)
     tensor_cores = np.fromiter(
         (read_kernel_name(name).uses_tensor_cores for name in trace.names), bool, len(trace.names)
     )[trace.name[rows]]
     kinds = _kinds(trace, operator[known], seconds[known], is_first, tensor_cores[known])
     return sums, kinds
+
+
+def _first_of_each(operator: "Indices") -> "Flags":
+    """One row for each operator: one that launches several kernels was called once."""
+    order = operator.argsort(kind="stable")
+    is_first = np.zeros(len(order), dtype=bool)
+    is_first[order[:1]] = True
+    is_first[order[1:]] = operator[order[1:]] != operator[order[:-1]]
+    return is_first
 
 
 def _host_sums(trace: KinetoTrace) -> tuple[dict[str, _Sum], dict[Key, _Kind]]:
@@ -142,7 +149,7 @@ def _host_sums(trace: KinetoTrace) -> tuple[dict[str, _Sum], dict[Key, _Kind]]:
     wraps = np.zeros(len(rows), dtype=bool)
     while len(around := around[around >= 0]):
         wraps[around] = True
-        around = parent[np.unique(around)]
+        around = parent[distinct(around)]
     inner = is_inner & ~wraps
     return sums, _kinds(trace, rows[inner], seconds[inner], every[inner], ~every[inner])
 
@@ -158,7 +165,7 @@ def _count(
     size = len(trace.names)
     spent = np.bincount(trace.name[rows], weights=seconds, minlength=size)
     calls = np.bincount(trace.name[rows], weights=is_call, minlength=size)
-    for code in np.unique(trace.name[rows]).tolist():
+    for code in calls.nonzero()[0].tolist():
         each = sums.setdefault(trace.names[code], _Sum())
         each.seconds += float(spent[code])
         each.calls += int(calls[code])
@@ -179,8 +186,12 @@ def _kinds(
     codes = np.stack(
         (trace.name[rows], trace.shapes[rows], trace.types[rows], trace.inputs[rows]), axis=1
     )
-    keys, position = np.unique(codes, axis=0, return_inverse=True)
-    position = position.reshape(-1)  # numpy 2.0 alone returns it with the axis kept
+    order = np.lexsort(codes.T)
+    is_new = np.ones(len(order), dtype=bool)
+    is_new[1:] = (codes[order[1:]] != codes[order[:-1]]).any(axis=1)
+    keys = codes[order[is_new]]
+    position = np.empty(len(order), dtype=np.intp)
+    position[order] = np.cumsum(is_new) - 1
     spent = np.bincount(position, weights=seconds, minlength=len(keys))
     calls = np.bincount(position, weights=is_call, minlength=len(keys))
     cores = np.bincount(position, weights=on_tensor_cores, minlength=len(keys))

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.analysis.distinct import distinct_places
 from advisor.analysis.nesting import parents
 from advisor.model.trace import Category, KinetoTrace
 
@@ -39,7 +40,7 @@ def _around(trace: KinetoTrace, launch: "Indices") -> "Indices":
     found = np.full(len(launch), -1, dtype=np.intp)
     if not len(operators) or len(operators) > MOST_OPERATORS:
         return found
-    calls, position = np.unique(launch[launch >= 0], return_inverse=True)
+    calls, position = distinct_places(launch[launch >= 0])
     both = np.concatenate((operators, calls))
     around = parents(trace.thread[both], trace.start_ns[both], trace.end_ns[both])
     # A launch may stand inside another call (a driver call in a runtime call): its operator is the

@@ -3,6 +3,7 @@
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
+from advisor.analysis.distinct import distinct_places
 from advisor.analysis.kernel_names import read_kernel_name
 from advisor.analysis.steps import OPTIMIZER_STEP, optimizer_rows
 from advisor.model.kernels import OptimizerSteps
@@ -30,7 +31,8 @@ def optimizer_steps(trace: KinetoTrace, breakdown: StepBreakdown) -> OptimizerSt
         if timeline.has_launch.any():
             device_seconds = float(timeline.duration_ns[issued].sum()) / SECOND_NS
             exposed_seconds = _idle_seconds(timeline, mark)
-        codes, counts = np.unique(trace.name[timeline.rows[issued]], return_counts=True)
+        codes, position = distinct_places(trace.name[timeline.rows[issued]])
+        counts = np.bincount(position, minlength=len(codes))
         names = [read_kernel_name(trace.names[code]) for code in codes]
         many = sum(int(n) for name, n in zip(names, counts, strict=True) if name.is_multi_tensor)
         fused = sum(
@@ -71,7 +73,7 @@ def _idle_seconds(timeline: DeviceTimeline, mark: "np.typing.NDArray[np.intp]") 
     if not len(chosen):
         return 0.0
     order = chosen[mark[chosen].argsort(kind="stable")]
-    _, first = np.unique(mark[order], return_index=True)
+    first = np.concatenate(([0], np.diff(mark[order]).nonzero()[0] + 1))
     starts = np.minimum.reduceat(timeline.start_ns[order], first)
     ends = np.maximum.reduceat(timeline.end_ns[order], first)
     return float(timeline.idle.within(starts, ends).sum()) / SECOND_NS

@@ -66,15 +66,20 @@ UNRECORDED = StackReading(role=Role.UNKNOWN, label=NO_STACK)
 
 def read_stacks(snapshot: AllocatorSnapshot) -> tuple[StackReading, ...]:
     """The reading of every stack of a snapshot, by its index."""
+    if snapshot.is_from_profiler:
+        return tuple(_names_only([snapshot.frames[index] for index in stack]) for stack in snapshot.stacks)
     # Without any such frame (a program that embeds Python) the outermost frame tells nothing of the thread.
     has_thread_starts = any(frame.function in THREAD_STARTS for frame in snapshot.frames)
+    has_python = any(is_python(frame) for frame in snapshot.frames)
     return tuple(
-        _reading([snapshot.frames[index] for index in stack], judge_threads=has_thread_starts)
+        _reading([snapshot.frames[index] for index in stack], judge_threads=has_thread_starts, has_python=has_python)
         for stack in snapshot.stacks
     )
 
 
-def _reading(frames: list[Frame], *, judge_threads: bool) -> StackReading:
+def _reading(frames: list[Frame], *, judge_threads: bool, has_python: bool) -> StackReading:
+    if not frames and not has_python:  # a program in C++: nothing tells its threads apart
+        return UNRECORDED
     if not frames:
         return StackReading(role=Role.BACKWARD, label=NO_PYTHON, on_autograd_thread=True)
     python = [frame for frame in frames if is_python(frame)]
@@ -105,6 +110,12 @@ def _reading(frames: list[Frame], *, judge_threads: bool) -> StackReading:
         and decisive is not None
         and decisive.function not in STEP_WRAPPERS,
     )
+
+
+def _names_only(frames: list[Frame]) -> StackReading:
+    """The profiler's frames are names without files, and an empty stack of its is no thread of autograd's."""
+    names = tuple(frame.function for frame in frames[:MOST_FRAMES])
+    return StackReading(role=Role.UNKNOWN, label=names[0] if names else NO_STACK, frames=names)
 
 
 def _decide(python: list[Frame]) -> tuple[Role, Frame | None, bool]:

@@ -5,6 +5,7 @@ import re
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS
+from advisor.analysis.distinct import median
 from advisor.analysis.named_events import named
 from advisor.analysis.steps import Steps, steps
 from advisor.model.kernels import StepTimes
@@ -56,7 +57,7 @@ def steady_steps(trace: KinetoTrace) -> Steps:
 
 def _leading(durations: "np.typing.NDArray[np.float64]") -> tuple[int, float]:
     """How many leading steps are slow, and the typical duration of the others in seconds."""
-    typical = float(np.median(durations[1:])) if len(durations) > 1 else float(durations[0])
+    typical = median(durations[1:]) if len(durations) > 1 else float(durations[0])
     slow = durations > SLOW_RATIO * typical
     leading = int(slow.argmin()) if not slow.all() else 0
     if len(durations) < FEWEST_STEPS or slow[leading:].mean() > MOST_SLOW_LATER_RATIO:

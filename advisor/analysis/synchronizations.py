@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
+from advisor.analysis.distinct import distinct_places
 from advisor.analysis.input_wait import loader_rows
 from advisor.analysis.named_events import named
 from advisor.analysis.nesting import parents
@@ -47,8 +48,8 @@ def synchronizations(trace: KinetoTrace, breakdown: StepBreakdown) -> Synchroniz
     """The waits inside the steps, or inside the window where no step is marked.
 
     A wait is a synchronizing call, or a copy to the host that blocks. Exposed is the device's idle
-    time inside the call and from its end to the next launch; idle time inside the loader's marks is
-    the input's and left out. Waits with no launch before or none after them are the profiler's or
+    time inside the call and from its end to the next launch, for as long at most as the call
+    took; idle time inside the loader's marks is the input's and left out. Waits with no launch before or none after them are the profiler's or
     a benchmark's own, those in leading slow steps belong to the warm-up: neither counts.
 
     Returns:
@@ -120,7 +121,8 @@ def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, calls: "Indices")
     first = np.where(
         following < len(launched), launched[np.minimum(following, len(launched) - 1)], end
     )
-    until = np.maximum(first, end)
+    # Without the wait the host would be that much further on, and no more.
+    until = np.minimum(np.maximum(first, end), end + (end - start))
     until[:-1] = np.minimum(until[:-1], np.maximum(start[1:], end[:-1]))
     loading = loader_rows(trace)
     loads = TimeSet.union(trace.start_ns[loading], trace.end_ns[loading])
@@ -139,7 +141,7 @@ def _sites(
     operator_row = _operators(trace, calls, idle_ns)
     operator = np.where(operator_row >= 0, trace.name[operator_row], len(trace.names))
     pairs = operator.astype(np.int64) * len(trace.names) + trace.name[calls]
-    keys, position = np.unique(pairs, return_inverse=True)
+    keys, position = distinct_places(pairs)
     cost = np.bincount(position, weights=idle_ns)
     found = []
     for rank, place in enumerate(cost.argsort(kind="stable")[::-1][:SITE_COUNT]):

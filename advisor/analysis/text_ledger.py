@@ -154,9 +154,12 @@ def _tolerance(failure: Failure) -> int:
 
 
 def _trimmed(known: dict[str, int], total: int) -> dict[str, int]:
-    """The same, with the digits' rounding taken from the largest entry where the sum would exceed the device."""
-    excess = sum(known.values()) - total
-    if excess <= 0:
-        return known
-    largest = max(known, key=lambda block: known[block])
-    return {**known, largest: max(0, known[largest] - excess)}
+    """The same, with the digits' rounding taken from the largest entries where the sum would exceed the device."""
+    trimmed = dict(known)
+    excess = sum(trimmed.values()) - total
+    while excess > 0:
+        largest = max(trimmed, key=lambda block: trimmed[block])
+        taken = min(excess, trimmed[largest])
+        trimmed[largest] -= taken
+        excess -= taken
+    return trimmed

@@ -10,9 +10,7 @@ from advisor.ingest.plain_text import document_lines, left_out_lines
 from advisor.model.evidence import Source
 from advisor.model.node import NodeReading
 
-_SAMPLE = re.compile(
-    r"((?:nvidia_smi|DCGM_FI)_\w{1,100})(?:\{(.{0,3000})\})? ([-+.\deEINFanif]{1,40})(?: \d{1,20})?"
-)
+_SAMPLE = re.compile(r"((?:nvidia_smi|DCGM_FI)_\w{1,100})(?:\{(.{0,3000})\})? ([-+.\deEINFanif]{1,40})(?: \d{1,20})?")
 _LABEL = re.compile(r'([a-zA-Z_]\w{0,40})="((?:[^"\\]|\\.){0,200})"')
 
 _SAMPLE_LIMIT = 40_000
@@ -172,11 +170,7 @@ class _Scrape:
             draft.put("uuid", identity)
         draft.put("name", labels.get("name") or labels.get("modelName"))
         draft.put("bus_id", labels.get("pci_bus_id"))
-        self.driver_version = (
-            self.driver_version
-            or labels.get("driver_version")
-            or labels.get("DCGM_FI_DRIVER_VERSION")
-        )
+        self.driver_version = self.driver_version or labels.get("driver_version") or labels.get("DCGM_FI_DRIVER_VERSION")
         self.cuda_version = self.cuda_version or labels.get("cuda_version")
 
     def _take_value(self, draft: GpuDraft, metric: str, printed: str) -> None:
@@ -188,9 +182,7 @@ class _Scrape:
             draft.distrust(metric, printed)
             return
         if metric in _REASON_BITS:
-            draft.put_reason_bits(
-                f"{number:.0f}" if 0 <= number < 1 << len(REASONS_BY_BIT) else printed
-            )
+            draft.put_reason_bits(f"{number:.0f}" if 0 <= number < 1 << len(REASONS_BY_BIT) else printed)
         elif metric in _VOLATILE:
             draft.add_errors("ecc_uncorrected", [f"{number:.0f}"])
         elif metric in _LIFETIME:
@@ -206,9 +198,7 @@ class _Scrape:
 def _put(draft: GpuDraft, name: str, number: float) -> None:
     """Hand a number over as the text that its field is parsed from: its limits hold here too."""
     if name.endswith("_bytes"):
-        draft.put(
-            name, f"{number:.0f} B" if abs(number) < quantities.LARGEST_BYTES else repr(number)
-        )
+        draft.put(name, f"{number:.0f} B" if abs(number) < quantities.LARGEST_BYTES else repr(number))
     elif name == "performance_state":
         draft.put(name, f"P{number:.0f}")
     elif number == math.floor(number) and abs(number) < quantities.LARGEST_COUNT:

@@ -29,16 +29,17 @@ _RECOVERED = LazyPattern(
     re.IGNORECASE,
 )
 _AFTERWARDS_BYTES = 32_768
-_PROGRESS = LazyPattern(r"\bloss['\"]?[ :=]{1,4}\d|\d/\d{1,8} \[\d{1,3}:\d\d")
+_PROGRESS = (
+    LazyPattern(r"loss['\"]?[ :=]{1,4}\d"),
+    LazyPattern(r"\[\d{1,3}:\d\d(?::\d\d)?<"),
+)
 _STEPS_AFTERWARDS = 3
 """Lines of progress behind a failure that show that the job went on; one or two may be other ranks' last ones."""
 
 _RANK_ABOVE_LINES = 4
 _TORCHRUN_RANK = LazyPattern(r"^\s{0,20}rank {0,12}: (\d{1,7})\b")
 
-_CPP_BACKWARD = LazyPattern(
-    r"torch::autograd::(?:Engine|PyFunction|CppNode|generated)|\bBackward\d?::apply\b|python_engine\.cpp"
-)
+_CPP_BACKWARD = LazyPattern(r"torch::autograd::(?:Engine|PyFunction|CppNode|generated)|\bBackward\d?::apply\b|python_engine\.cpp")
 _CPP_LINES = 60
 
 _UNEXPLAINED_KILLS = frozenset({"SIGKILL", "Killed"})
@@ -136,8 +137,7 @@ def _has_recovered(log: LogLines, incident: Incident) -> bool:
     if any(_RECOVERED.search(line.text) for line in near):
         return True
     afterwards = log.raw[last.end : last.end + _AFTERWARDS_BYTES].decode("utf-8", "replace")
-    steps = islice(_PROGRESS.finditer(afterwards), _STEPS_AFTERWARDS)
-    return sum(1 for _ in steps) >= _STEPS_AFTERWARDS
+    return any(sum(1 for _ in islice(form.finditer(afterwards), _STEPS_AFTERWARDS)) == _STEPS_AFTERWARDS for form in _PROGRESS)
 
 
 def _gaps(reading: FailureText, *, follows_another: bool) -> tuple[str, ...]:

@@ -16,9 +16,7 @@ _NO_BLOCKS = LazyPattern(r"No available memory for the cache blocks")
 _TOO_LONG = LazyPattern(
     rf"max seq len \({_NUMBER}\)\s{{0,8}}is larger than the maximum number of tokens that can be stored in KV cache \({_NUMBER}\)"
 )
-_ONE_REQUEST = LazyPattern(
-    rf"at least one request with the models?'?s?'?s? max seq len \({_NUMBER}\)"
-)
+_ONE_REQUEST = LazyPattern(rf"at least one request with the models?'?s?'?s? max seq len \({_NUMBER}\)")
 _NEEDED = LazyPattern(rf"{SIZE}\s{{1,4}}KV\s{{1,4}}cache is needed")
 _AVAILABLE = LazyPattern(rf"available KV\s{{1,4}}cache memory\s{{1,4}}\({SIZE}\)")
 _ESTIMATED = LazyPattern(rf"estimated maximum model length is\s{{1,4}}{_NUMBER}")
@@ -26,20 +24,14 @@ _STARTUP = LazyPattern(
     r"Free memory on device(?: (?:cuda|xpu|hip|npu):(?P<device>\d{1,4}))? \((?P<free>\d{1,6}(?:\.\d{1,4})?)/(?P<total>\d{1,6}(?:\.\d{1,4})?) (?P<unit>[GM]i?B)\)"
 )
 _DESIRED = LazyPattern(rf"desired GPU memory utilization \((\d(?:\.\d{{1,6}})?), {SIZE}\)")
-_PROFILING = LazyPattern(
-    rf"Error in memory profiling\. Initial free memory {SIZE}, current free memory {SIZE}"
-)
+_PROFILING = LazyPattern(rf"Error in memory profiling\. Initial free memory {SIZE}, current free memory {SIZE}")
 
-_SGLANG = LazyPattern(
-    r"Not enough memory[.;,] Please try (?:to increase|increasing) --mem-fraction-static"
-)
+_SGLANG = LazyPattern(r"Not enough memory[.;,] Please try (?:to increase|increasing) --mem-fraction-static")
 _SGLANG_VALUE = LazyPattern(r"mem_fraction_static=(\d(?:\.\d{1,6})?)")
 _SGLANG_PREFILL = LazyPattern(r"(Prefill|Decode) out of memory\. Try to lower your batch size")
 _SGLANG_WANTED = LazyPattern(r"Try to allocate (\d{1,12}) tokens")
 _SGLANG_LEFT = LazyPattern(r"Ava(?:il|li)able (?:full )?tokens: (\d{1,12})")
-_SGLANG_UNBALANCED = LazyPattern(
-    r"The memory capacity is unbalanced\. Some GPUs may be occupied by other processes"
-)
+_SGLANG_UNBALANCED = LazyPattern(r"The memory capacity is unbalanced\. Some GPUs may be occupied by other processes")
 
 _TENSORRT = LazyPattern(
     r"Impossible to fit any sequence in kvCache|Executor creation failed due to insufficient GPU memory|"
@@ -134,9 +126,7 @@ def _startup(text: str) -> FailureText | None:
         device_index=int(match["device"]) if match["device"] else None,
         figures=figures.found,
         resolution_bytes=figures.resolution_bytes,
-        detail=f"gpu_memory_utilization {desired[1]} of the card is wanted before loading"
-        if desired
-        else "",
+        detail=f"gpu_memory_utilization {desired[1]} of the card is wanted before loading" if desired else "",
         end=max(match.end(), desired.end() if desired else 0),
     )
 
@@ -171,9 +161,7 @@ def _sglang(text: str) -> FailureText | None:
     if refused is not None:
         value = _SGLANG_VALUE.search(text, refused.end())
         detail = f"mem_fraction_static={value[1]}" if value else ""
-        return _refused(
-            "SGLang", "SGLang no tokens", value.end() if value else refused.end(), detail
-        )
+        return _refused("SGLang", "SGLang no tokens", value.end() if value else refused.end(), detail)
     full = _SGLANG_PREFILL.search(text)
     if full is not None:
         wanted, left = _SGLANG_WANTED.search(text), _SGLANG_LEFT.search(text)

@@ -29,28 +29,16 @@ _BAD_ALLOC = LazyPattern(r"std::bad_alloc\b")
 _KERNEL_KILL = LazyPattern(
     r"(?P<cgroup>[Mm]emory cgroup )?[Oo]ut of memory:? (?:\(oom_kill_allocating_task\): )?Kill(?:ed)? process (?P<pid>\d{1,9}) \((?P<name>[^)\n]{1,40})\)"
 )
-_KERNEL_KILLED = LazyPattern(
-    r"Killed process (?P<pid>\d{1,9})(?:, UID \d{1,9},)? \((?P<name>[^)\n]{1,40})\)"
-)
+_KERNEL_KILLED = LazyPattern(r"Killed process (?P<pid>\d{1,9})(?:, UID \d{1,9},)? \((?P<name>[^)\n]{1,40})\)")
 _RSS = LazyPattern(r"(?:anon|file|shmem)-rss:(\d{1,15})kB")
 _CGROUP_LIMIT = LazyPattern(r"memory: usage (\d{1,15})kB, limit (\d{1,15})kB")
-_INVOKED = LazyPattern(
-    r"\binvoked oom-killer\b|oom-kill:constraint=CONSTRAINT_(?:MEMCG|NONE)|\boom_reaper: reaped process"
-)
-_SLURM = LazyPattern(
-    r"Detected (\d{1,7}) oom[-_]kill event\(?s?\)? in|Exceeded (?:job|step) memory limit|slurmstepd[^\n]{0,80}oom-kill"
-)
+_INVOKED = LazyPattern(r"\binvoked oom-killer\b|oom-kill:constraint=CONSTRAINT_(?:MEMCG|NONE)|\boom_reaper: reaped process")
+_SLURM = LazyPattern(r"Detected (\d{1,7}) oom[-_]kill event\(?s?\)? in|Exceeded (?:job|step) memory limit|slurmstepd[^\n]{0,80}oom-kill")
 _SRUN = LazyPattern(r"srun: error: [\w.\-]{1,80}: tasks? (\d{1,7})[^\n:]{0,80}: Out Of Memory")
-_KUBERNETES = LazyPattern(
-    r"\bOOMKilled\b(?!\W{1,3}(?:false|False))|exited? with (?:code|status):? 137\b[^\n]{0,40}OOM"
-)
-_RAY = LazyPattern(
-    r"running low on memory|Workers \(tasks / actors\) killed due to memory pressure|exit_type = NODE_OUT_OF_MEMORY"
-)
+_KUBERNETES = LazyPattern(r"\bOOMKilled\b(?!\W{1,3}(?:false|False))|exited? with (?:code|status):? 137\b[^\n]{0,40}OOM")
+_RAY = LazyPattern(r"running low on memory|Workers \(tasks / actors\) killed due to memory pressure|exit_type = NODE_OUT_OF_MEMORY")
 _RAY_USED = LazyPattern(rf"running was {SIZE} / {SIZE}")
-_WORKER = LazyPattern(
-    r"DataLoader worker \(pid(?:\(s\))? ([\d, ]{1,120})\) (?:is killed by signal: Killed|exited unexpectedly)"
-)
+_WORKER = LazyPattern(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]{1,120})\) (?:is killed by signal: Killed|exited unexpectedly)")
 _OLLAMA = LazyPattern(rf"requires more system memory \({SIZE}\) than is available \({SIZE}\)")
 
 _SIGKILL = LazyPattern(
@@ -73,9 +61,7 @@ def recognize(text: str) -> FailureText | None:
     return None
 
 
-def _host(
-    generation: str, end: int, detail: str = "", figures: Figures | None = None
-) -> FailureText:
+def _host(generation: str, end: int, detail: str = "", figures: Figures | None = None) -> FailureText:
     return FailureText(
         kind=FailureKind.HOST_OUT_OF_MEMORY,
         backend="host",
@@ -153,9 +139,7 @@ def _reported(text: str) -> FailureText | None:
         )
     worker = _WORKER.search(first_line)
     if worker is not None:
-        generation = (
-            "DataLoader worker killed" if "Killed" in worker[0] else "DataLoader worker exited"
-        )
+        generation = "DataLoader worker killed" if "Killed" in worker[0] else "DataLoader worker exited"
         return _host(generation, worker.end(), worker[0])
     return None
 

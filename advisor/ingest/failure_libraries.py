@@ -32,9 +32,7 @@ _NO_ALGORITHM = LazyPattern(
 )
 _CALLING = LazyPattern(r"when calling `([^`\n]{1,160})")
 
-_CALLOC = LazyPattern(
-    r"Failed to (?:CUDA|HIP) (?:host )?(?:calloc|malloc)(?: async)? (\d{1,20}) bytes", re.IGNORECASE
-)
+_CALLOC = LazyPattern(r"Failed to (?:CUDA|HIP) (?:host )?(?:calloc|malloc)(?: async)? (\d{1,20}) bytes", re.IGNORECASE)
 _CALLOC_WORDS = LazyPattern(
     r"\b[nr]ccl[^\n]{0,40}failed to (?:cuda |hip )?c?alloc|Failed to (?:CUDA|HIP) (?:calloc|malloc)",
     re.IGNORECASE,
@@ -43,9 +41,7 @@ _NCCL_FAILURE = LazyPattern(
     r"(?:Cuda|HIP) failure (?:2 )?'?out of memory'?|NCCL[^\n]{0,200}(?:[Cc]uda|HIP) (?:failure|error)[^\n]{0,12}out of memory",
     re.IGNORECASE,
 )
-_NCCL_PLACE = LazyPattern(
-    r"(?P<host>[\w.\-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\d{1,4})\]"
-)
+_NCCL_PLACE = LazyPattern(r"(?P<host>[\w.\-]{1,80}):(?P<pid>\d{1,9}):\d{1,9} \[(?P<device>\d{1,4})\]")
 _RANK = LazyPattern(r"\brank[ :=]{1,2}(\d{1,6})\b", re.IGNORECASE)
 _FREE_DEVICE_MEMORY = LazyPattern(rf"free device mem(?:ory)?: {SIZE}")
 
@@ -123,6 +119,4 @@ LIBRARY = Recognizer(
     ),
     recognize_library,
 )
-COLLECTIVE = Recognizer(
-    (b"calloc", b"cuda failure", b"hip failure", b"failed to cuda malloc"), recognize_collective
-)
+COLLECTIVE = Recognizer((b"calloc", b"cuda failure", b"hip failure", b"failed to cuda malloc"), recognize_collective)

@@ -21,9 +21,7 @@ _KINDS = (
     ("collective timeout", r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL|NCCL operation \w{1,40} timed out|Timed out waiting \d{1,9}ms for (?:recv|send)|TCPStore[^\n]{0,60}[Tt]imeout"),
     ("engine timeout", r"RPC call to \w{1,40} timed out"),
 )  # fmt: skip
-_ANY = LazyPattern(
-    "|".join(f"(?P<k{index}>{pattern})" for index, (_, pattern) in enumerate(_KINDS))
-)
+_ANY = LazyPattern("|".join(f"(?P<k{index}>{pattern})" for index, (_, pattern) in enumerate(_KINDS)))
 
 _TRITON = LazyPattern(
     r"out of resource: ?(shared memory|registers|threads|tensor memory)[,.] ?(?:Required: ?(\d{1,12}))?(?:, ?Hardware limit: ?(\d{1,12}))?"

@@ -35,11 +35,7 @@ def recognize(text: str) -> FailureText | None:
     return FailureText(
         kind=FailureKind.UNIFIED_MEMORY_LIMIT,
         backend="MPS",
-        generation="MPS GB (1024-based)"
-        if _OLD_UNIT.search(figures.text)
-        else "MPS GiB"
-        if figures.found
-        else "words only",
+        generation="MPS GB (1024-based)" if _OLD_UNIT.search(figures.text) else "MPS GiB" if figures.found else "words only",
         figures=figures.found,
         resolution_bytes=figures.resolution_bytes,
         detail=f"{pool[1]} pool" if pool else "",

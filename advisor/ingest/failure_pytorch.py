@@ -17,16 +17,12 @@ from advisor.ingest.failure_message import FailureText, Figures, Recognizer, fir
 from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind, ProcessMemory
 
-_TRIGGER = LazyPattern(
-    r"\b(CUDA|HIP|XPU|NPU|MTIA|MLU|GCU|MUSA|SUPA|MACA|PPU|TXDA|GPU)[- ]?(?i:out[- ]of[- ]memory|OOM\b)"
-)
+_TRIGGER = LazyPattern(r"\b(CUDA|HIP|XPU|NPU|MTIA|MLU|GCU|MUSA|SUPA|MACA|PPU|TXDA|GPU)[- ]?(?i:out[- ]of[- ]memory|OOM\b)")
 _CLASS = LazyPattern(r"\btorch\.(?:(?P<module>cuda|xpu|npu|hpu)\.|_C\.)?OutOfMemoryError\b")
 _AT_EXABYTES = LazyPattern(r"Tried to allocate more than 1 ?EB memory")
 
 _REQUESTED = LazyPattern(rf"[Tt]r(?:ied|ying) to allocate {SIZE}")
-_REQUEST_IN_WORDS = LazyPattern(
-    rf"(?:request(?:ed)?|allocat(?:e|ing|ion of))[ :]{{1,3}}(?:of )?{SIZE}"
-)
+_REQUEST_IN_WORDS = LazyPattern(rf"(?:request(?:ed)?|allocat(?:e|ing|ion of))[ :]{{1,3}}(?:of )?{SIZE}")
 _TOTAL_OLD = LazyPattern(rf"{SIZE} total capacity")
 _ALLOCATED_OLD = LazyPattern(rf"{SIZE} already allocated")
 _FREE_OLD = LazyPattern(rf"{SIZE} free\b")
@@ -43,9 +39,7 @@ _PRIVATE = LazyPattern(rf"with {SIZE} allocated in private pools")
 _UNALLOCATED = LazyPattern(rf"{SIZE} is reserved by PyTorch but unallocated")
 _DEVICE = LazyPattern(r"\b(?:GPU|NPU|XPU|MLU|GCU|HPU|device)[ :]{1,2}(\d{1,4})\b")
 
-_LIST = LazyPattern(
-    r"\((?:GPU|NPU|XPU|MLU|GCU|HPU|device)[ :]{1,2}\d{1,4}\b|total capacity;|already allocated;"
-)
+_LIST = LazyPattern(r"\((?:GPU|NPU|XPU|MLU|GCU|HPU|device)[ :]{1,2}\d{1,4}\b|total capacity;|already allocated;")
 
 _HINT_LENGTH = 200
 """Characters behind the old list in which its hint stands."""
@@ -101,9 +95,7 @@ def recognize(text: str) -> FailureText | None:
     text = _until_next(text, start, end)
     is_sentence = _TOTAL.search(text) is not None
     is_list = not is_sentence and _LIST.search(text) is not None
-    figures = Figures(
-        text if is_sentence else _of_list(text) if is_list else text[: end + _WORDS_REACH]
-    )
+    figures = Figures(text if is_sentence else _of_list(text) if is_list else text[: end + _WORDS_REACH])
     if not figures.clause("requested_bytes", _REQUESTED):
         figures.clause("requested_bytes", _REQUEST_IN_WORDS)
     for name, pattern in _CLAUSES if is_sentence else _OLD_CLAUSES if is_list else ():
@@ -211,9 +203,7 @@ def _detail(figures: Figures) -> str:
     active = _ACTIVE_OLD.search(figures.text)
     if active is not None:
         said.append(active[0])
-    hint = re.search(
-        r"try setting (?:PYTORCH_\w{1,30}=)?(expandable_segments|max_split_size_mb)", figures.text
-    )
+    hint = re.search(r"try setting (?:PYTORCH_\w{1,30}=)?(expandable_segments|max_split_size_mb)", figures.text)
     if hint is not None:
         said.append(f"the message's standing hint names {hint[1]}")
     return "; ".join(said)
@@ -226,11 +216,7 @@ def _cut(found: dict[str, int], generation: str) -> tuple[str, ...]:
     expected = [name for name in _CLAUSE_NAMES if name not in found]
     if generation == "IPEX":
         expected = [name for name in expected if name != "free_bytes"]
-    return (
-        (f"the message is cut: it lacks {', '.join(_CLAUSE_NAMES[name] for name in expected)}",)
-        if expected
-        else ()
-    )
+    return (f"the message is cut: it lacks {', '.join(_CLAUSE_NAMES[name] for name in expected)}",) if expected else ()
 
 
 def _beyond_an_exabyte(text: str, backend: str) -> FailureText:
@@ -248,6 +234,4 @@ def _beyond_an_exabyte(text: str, backend: str) -> FailureText:
     )
 
 
-PYTORCH = Recognizer(
-    (b"out of memory", b"outofmemory", b"out-of-memory", b" oom"), recognize, is_flowing=True
-)
+PYTORCH = Recognizer((b"out of memory", b"outofmemory", b"out-of-memory", b" oom"), recognize, is_flowing=True)

@@ -65,9 +65,7 @@ _SOURCE_CODE = LazyPattern(
     r"|.{0,200}(?:in str\(|in repr\(|isinstance\(|\.lower\(\)|re\.compile\(|assertRaises)",
     re.IGNORECASE,
 )
-_ENDS_MESSAGE = LazyPattern(
-    r"\s{0,40}(?:Traceback \(|File \"|During handling|The above exception|Exception raised from|\[rank\d)"
-)
+_ENDS_MESSAGE = LazyPattern(r"\s{0,40}(?:Traceback \(|File \"|During handling|The above exception|Exception raised from|\[rank\d)")
 
 
 @dataclass(slots=True)
@@ -101,9 +99,7 @@ def incidents_of(log: LogLines) -> tuple[list[Incident], list[str]]:
     return found, gaps
 
 
-def _readings(
-    log: LogLines, recognizers: Sequence[Recognizer], gaps: list[str]
-) -> Iterator[tuple[LogLine, FailureText, str]]:
+def _readings(log: LogLines, recognizers: Sequence[Recognizer], gaps: list[str]) -> Iterator[tuple[LogLine, FailureText, str]]:
     """Lines that say a failure, what they say, and the message's own text."""
     wanted: dict[int, set[int]] = {}
     budget, is_all = MOST_LINES_TRIED, True
@@ -116,9 +112,7 @@ def _readings(
             for position in positions:
                 wanted.setdefault(position, set()).add(index)
     if not is_all:
-        gaps.append(
-            f"more than {_MOST_LINES_A_NEEDLE} lines could be failures; those between the first and the last were not read"
-        )
+        gaps.append(f"more than {_MOST_LINES_A_NEEDLE} lines could be failures; those between the first and the last were not read")
     read: dict[str, list[tuple[FailureText, str]]] = {}
     for position, indexes in sorted(_by_line(log, wanted).items()):
         line = log.line_at(position)
@@ -142,9 +136,7 @@ def _by_line(log: LogLines, wanted: dict[int, set[int]]) -> dict[int, set[int]]:
     return merged
 
 
-def _messages(
-    log: LogLines, line: LogLine, recognizers: Sequence[Recognizer]
-) -> Iterator[tuple[FailureText, str]]:
+def _messages(log: LogLines, line: LogLine, recognizers: Sequence[Recognizer]) -> Iterator[tuple[FailureText, str]]:
     """What one line says: usually one message. The lines below it are looked at only where it says one."""
     text = _around_needle(line.text, recognizers)
     behind: list[LogLine] | None = None
@@ -192,12 +184,7 @@ def _around_needle(text: str, recognizers: Sequence[Recognizer]) -> str:
     if len(text) <= _CHARACTERS_BEFORE + _CHARACTERS_BEHIND:
         return text
     lowered = text.lower()
-    places = [
-        place
-        for recognizer in recognizers
-        for needle in recognizer.needles
-        if (place := lowered.find(needle.decode())) >= 0
-    ]
+    places = [place for recognizer in recognizers for needle in recognizer.needles if (place := lowered.find(needle.decode())) >= 0]
     first = min(places, default=0)
     return text[max(0, first - _CHARACTERS_BEFORE) : first + _CHARACTERS_BEHIND]
 
@@ -214,9 +201,7 @@ def _continuation(log: LogLines, line: LogLine) -> list[LogLine]:
     return following
 
 
-def _grouped(
-    readings: Iterator[tuple[LogLine, FailureText, str]], gaps: list[str]
-) -> list[Incident]:
+def _grouped(readings: Iterator[tuple[LogLine, FailureText, str]], gaps: list[str]) -> list[Incident]:
     """Readings of the same failure made one."""
     incidents: list[Incident] = []
     exact: dict[object, Incident] = {}
@@ -239,23 +224,15 @@ def _grouped(
             incident.lines.append(line)
         incident.exception = incident.exception or exception_of(line.text)
     if left_out:
-        gaps.append(
-            f"{left_out} more messages of failures than the first {MOST_FAILURES} different ones"
-        )
+        gaps.append(f"{left_out} more messages of failures than the first {MOST_FAILURES} different ones")
     return incidents
 
 
-def _same_as(
-    incidents: Sequence[Incident], reading: FailureText, rank: int | None, pid: int | None
-) -> Incident | None:
+def _same_as(incidents: Sequence[Incident], reading: FailureText, rank: int | None, pid: int | None) -> Incident | None:
     """The latest incident that a reading says again."""
     for incident in reversed(incidents[-_INCIDENTS_COMPARED:]):
         other = incident.reading
-        if (
-            other.kind is not reading.kind
-            or not _agree(incident.rank, rank)
-            or not _agree(incident.pid, pid)
-        ):
+        if other.kind is not reading.kind or not _agree(incident.rank, rank) or not _agree(incident.pid, pid):
             continue
         if _is_same_wording(other, reading) and _figures_agree(other, reading):
             return incident
@@ -295,11 +272,7 @@ def _is_same_wording(one: FailureText, other: FailureText) -> bool:
     if one.generation == other.generation:
         return one.backend == other.backend
     pair = {one.generation, other.generation}
-    return (
-        pair <= _REPORTED_KILLS
-        or bool(pair & _VAGUE)
-        or (one.figures == other.figures and bool(one.figures))
-    )
+    return pair <= _REPORTED_KILLS or bool(pair & _VAGUE) or (one.figures == other.figures and bool(one.figures))
 
 
 def _figures_agree(one: FailureText, other: FailureText) -> bool:
@@ -322,9 +295,7 @@ def _agree(one: int | None, other: int | None) -> bool:
     return one is None or other is None or one == other
 
 
-def _take(
-    incident: Incident, reading: FailureText, message: str, rank: int | None, pid: int | None
-) -> None:
+def _take(incident: Incident, reading: FailureText, message: str, rank: int | None, pid: int | None) -> None:
     """Add what a copy knows more."""
     kept, added = incident.reading, reading
     if _knowledge(reading) > _knowledge(kept):
@@ -335,9 +306,7 @@ def _take(
         device_index=kept.device_index if kept.device_index is not None else added.device_index,
         processes=kept.processes or added.processes,
         needed_tokens=kept.needed_tokens if kept.needed_tokens is not None else added.needed_tokens,
-        available_tokens=kept.available_tokens
-        if kept.available_tokens is not None
-        else added.available_tokens,
+        available_tokens=kept.available_tokens if kept.available_tokens is not None else added.available_tokens,
         figures={**added.figures, **kept.figures},
         resolution_bytes=max(
             (each for each in (kept.resolution_bytes, added.resolution_bytes) if each is not None),

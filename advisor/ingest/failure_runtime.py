@@ -11,9 +11,7 @@ from advisor.ingest.failure_message import FailureText, Figures, Recognizer, fir
 from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
-_MALLOC_ASYNC = LazyPattern(
-    r"Allocation on device ?\d{0,4} would exceed allowed memory|OutOfMemoryError: Allocation on device"
-)
+_MALLOC_ASYNC = LazyPattern(r"Allocation on device ?\d{0,4} would exceed allowed memory|OutOfMemoryError: Allocation on device")
 _MALLOC_ASYNC_CLAUSES = (
     ("allocated_bytes", LazyPattern(rf"Currently allocated\s{{0,8}}: {SIZE}")),
     ("requested_bytes", LazyPattern(rf"Requested\s{{0,16}}: {SIZE}")),

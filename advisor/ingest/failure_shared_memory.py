@@ -67,9 +67,7 @@ def _segment(match: re.Match[str]) -> FailureText:
     return _exhausted("torch segment", said, match.end())
 
 
-def _exhausted(
-    generation: str, detail: str, end: int, figures: dict[str, int] | None = None
-) -> FailureText:
+def _exhausted(generation: str, detail: str, end: int, figures: dict[str, int] | None = None) -> FailureText:
     return FailureText(
         kind=FailureKind.SHARED_MEMORY_EXHAUSTED,
         backend="host",

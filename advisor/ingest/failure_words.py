@@ -19,9 +19,7 @@ _ADVICE = LazyPattern(
     r"\b(?:avoid|prevent|to reduce|in case of|may (?:cause|lead|run)|might|can lead|could|if you|without)\b",
     re.IGNORECASE,
 )
-_HOST = LazyPattern(
-    r"\b(?:host|CPU|system|node)[ -](?:memory|RAM)\b|\bRAM (?:usage|exhausted|full)", re.IGNORECASE
-)
+_HOST = LazyPattern(r"\b(?:host|CPU|system|node)[ -](?:memory|RAM)\b|\bRAM (?:usage|exhausted|full)", re.IGNORECASE)
 _BACKEND = LazyPattern(r"\b(CUDA|HIP|ROCm|XPU|NPU|MPS|Metal)\b", re.IGNORECASE)
 _REQUEST = LazyPattern(rf"(?:request(?:ed)?|allocat(?:e|ing|ion of))[ :]{{1,3}}(?:of )?{SIZE}")
 _DEVICE = LazyPattern(r"\b(?:GPU|device|cuda)[ :]{1,2}(\d{1,4})\b")

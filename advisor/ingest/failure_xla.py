@@ -11,34 +11,24 @@ from advisor.ingest.failure_message import FailureText, Figures, Recognizer, fir
 from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
-_EXHAUSTED = LazyPattern(
-    r"RESOURCE_EXHAUSTED|ResourceExhaustedError|Resource exhausted:|XlaRuntimeError: Out of memory"
-)
-_WHILE_TRYING = LazyPattern(
-    r"[Oo]ut of memory (?:while trying to allocate|allocating) ([\d,]{1,26}) bytes"
-)
+_EXHAUSTED = LazyPattern(r"RESOURCE_EXHAUSTED|ResourceExhaustedError|Resource exhausted:|XlaRuntimeError: Out of memory")
+_WHILE_TRYING = LazyPattern(r"[Oo]ut of memory (?:while trying to allocate|allocating) ([\d,]{1,26}) bytes")
 _IN_UNITS = LazyPattern(rf"[Oo]ut of memory (?:while trying to allocate|allocating) {SIZE}")
 _REQUEST_FOR = LazyPattern(
     rf"Failed to allocate (?:request for )?{SHORT_SIZE} ?\((\d{{1,20}}) ?(?:B|bytes)\)(?: from device| on device ordinal (\d{{1,4}}))?"
 )
-_MEMORY_SPACE = LazyPattern(
-    rf"[Rr]an out of memory in memory space (\w{{1,12}})\.\s{{1,4}}Used {SHORT_SIZE} of {SHORT_SIZE}"
-)
+_MEMORY_SPACE = LazyPattern(rf"[Rr]an out of memory in memory space (\w{{1,12}})\.\s{{1,4}}Used {SHORT_SIZE} of {SHORT_SIZE}")
 _EXCEEDED = LazyPattern(r"Exceeded \w{1,12} capacity by [\d.]{1,12}[KMGT]?i?B?")
 _ATTEMPTING = LazyPattern(rf"Attempting to (?:allocate|reserve) {SHORT_SIZE}")
 _THERE_ARE = LazyPattern(rf"[Tt]here are {SHORT_SIZE} free")
-_WOULD_EXCEED = LazyPattern(
-    r"Allocation \(size=(\d{1,20})\) would exceed memory \(size=(\d{1,20})\)"
-)
+_WOULD_EXCEED = LazyPattern(r"Allocation \(size=(\d{1,20})\) would exceed memory \(size=(\d{1,20})\)")
 _TPU_USAGE = LazyPattern(rf"TensorCore Hbm usage: {SHORT_SIZE}")
 _TPU_AVAILABLE = LazyPattern(rf"exceeding available bytes: {SHORT_SIZE}")
 
 _OOM_TENSOR = LazyPattern(
     r"OOM when allocating tensor with shape ?\[([\d,x ]{0,160})\](?:,? and type ([\w:]{1,24}))?(?: on (\S{1,160}))?(?: by allocator (\w{1,40}))?"
 )
-_BFC = LazyPattern(
-    rf"Allocator \((\w{{1,40}})\) ran out of memory trying to allocate {SHORT_SIZE} ?(?:\(rounded to (\d{{1,20}})\))?"
-)
+_BFC = LazyPattern(rf"Allocator \((\w{{1,40}})\) ran out of memory trying to allocate {SHORT_SIZE} ?(?:\(rounded to (\d{{1,20}})\))?")
 _NOT_A_FAILURE = "The caller indicates that this is not a failure"
 _GPU = LazyPattern(r"(?:device:GPU:|GPU_)(\d{1,4})")
 
@@ -79,9 +69,7 @@ def recognize(text: str) -> FailureText | None:
     if not matched and allocator is None and exhausted is None:
         return None
     return FailureText(
-        kind=FailureKind.TENSORFLOW_OUT_OF_MEMORY
-        if allocator
-        else FailureKind.XLA_RESOURCE_EXHAUSTED,
+        kind=FailureKind.TENSORFLOW_OUT_OF_MEMORY if allocator else FailureKind.XLA_RESOURCE_EXHAUSTED,
         backend="TensorFlow" if allocator else "XLA",
         generation="BFC allocator" if allocator else "XLA" if figures.found else "words only",
         device_index=device if device is not None else first_integer(_GPU, allocator or ""),
@@ -160,8 +148,7 @@ def _tensorflow_tensor(text: str, match: re.Match[str]) -> FailureText:
         device_index=first_integer(_GPU, place),
         figures=figures.found,
         resolution_bytes=figures.resolution_bytes,
-        detail=f"shape [{match[1]}] of type {match[2] or 'unknown'}"
-        + (f" on {place}" if place else ""),
+        detail=f"shape [{match[1]}] of type {match[2] or 'unknown'}" + (f" on {place}" if place else ""),
         end=match.end(),
     )
 

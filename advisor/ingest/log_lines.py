@@ -125,9 +125,7 @@ class LogLines:
     def number_at(self, position: int) -> int:
         """The number of the line at a position, from 1."""
         block = position // _COUNT_BLOCK_BYTES
-        return (
-            self._newlines[block] + self.raw.count(b"\n", block * _COUNT_BLOCK_BYTES, position) + 1
-        )
+        return self._newlines[block] + self.raw.count(b"\n", block * _COUNT_BLOCK_BYTES, position) + 1
 
     @cached_property
     def _newlines(self) -> list[int]:
@@ -168,9 +166,7 @@ class LogLines:
             chunk = self.raw[start : min(stop, start + LINE_REACH_BYTES)]
             at = start
             for part in chunk.split(b"\r") if self._has_returns else (chunk,):
-                text, speaker = without_prefixes(
-                    plain(part.decode("utf-8", "replace")), srun_labels=self._has_labels
-                )
+                text, speaker = without_prefixes(plain(part.decode("utf-8", "replace")), srun_labels=self._has_labels)
                 yield LogLine(at, at + len(part), number, text, speaker)
                 at += len(part) + 1
             number += 1

@@ -1,6 +1,8 @@
 """Finds the words of the field in a log; the table is `mentions.py`."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
 
 from advisor.ingest.log_lines import LogLine, LogLines
 from advisor.ingest.mentions import PATTERNS, PHRASES, STANDING_ADVICE
@@ -25,6 +27,9 @@ _AROUND_BYTES = 32_768
 _MOST_FAILURES = 8
 """Of a larger one: its beginning (arguments, settings), its end, and around the first failures."""
 
+_PATTERN_LENGTH = 4_096
+"""Characters of a line that a pattern is tried on."""
+
 _ADVICE_REACH = 90
 """Bytes around a word in which a message's standing advice is recognized."""
 
@@ -39,18 +44,37 @@ def scanned(log: LogLines, failures: Sequence[int]) -> tuple[list[Span], tuple[s
     size = len(log.raw)
     if size <= _WHOLE_BYTES:
         return [(0, size)], ()
-    around = [
-        (max(0, at - _AROUND_BYTES), min(size, at + _AROUND_BYTES))
-        for at in failures[:_MOST_FAILURES]
-    ]
+    around = [(max(0, at - _AROUND_BYTES), min(size, at + _AROUND_BYTES)) for at in failures[:_MOST_FAILURES]]
     merged: list[Span] = []
     for start, end in sorted([(0, _HEAD_BYTES), *around, (size - _TAIL_BYTES, size)]):
         if merged and start <= merged[-1][1]:
             merged[-1] = (merged[-1][0], max(merged[-1][1], end))
         else:
             merged.append((start, end))
-    return merged, (
-        "words and settings were searched in the beginning, the end and around the failures only: the log is large",
+    return merged, ("words and settings were searched in the beginning, the end and around the failures only: the log is large",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Phrase:
+    """A phrase, and at which of its ends a word's letter would make it part of another word."""
+
+    needle: bytes
+    checks_front: bool
+    checks_back: bool
+
+
+@cache
+def _phrases() -> tuple[tuple[str, tuple[_Phrase, ...]], ...]:
+    """The table, in the form in which it is searched."""
+    return tuple((topic, tuple(_searched(phrase) for phrase in phrases)) for topic, phrases in PHRASES.items())
+
+
+def _searched(phrase: str) -> _Phrase:
+    needle = phrase.strip("*").lower().encode()
+    return _Phrase(
+        needle,
+        not phrase.startswith("*") and needle[0] in _WORD,
+        not phrase.endswith("*") and needle[-1] in _WORD,
     )
 
 
@@ -58,22 +82,23 @@ def mentions_of(log: LogLines, parts: Sequence[Span]) -> tuple[Mention, ...]:
     """The first mentions of each topic, in the log's order."""
     lines: dict[int, tuple[LogLine, bool]] = {}
     found: list[Mention] = []
-    for topic, phrases in PHRASES.items():
-        places = sorted({place for phrase in phrases for place in _phrase(log, parts, phrase)})
-        found += _first(log, topic, places, lines)
+    for topic, phrases in _phrases():
+        present = [phrase for phrase in phrases if _has(log, parts, phrase.needle)]
+        places = {place for phrase in present for place in _alone(log, parts, phrase)}
+        found += _first(log, topic, sorted(places), lines)
     for topic, (needle, pattern) in PATTERNS.items():
-        places = []
-        for place in _places(log, parts, needle.encode()):
-            line, _ = _line(log, place, lines)
-            if pattern.search(line.text[:4096]):
-                places.append(place)
-        found += _first(log, topic, places, lines)
+        matching = (
+            place for place in _places(log, parts, needle.encode()) if pattern.search(_line(log, place, lines)[0].text[:_PATTERN_LENGTH])
+        )
+        found += _first(log, topic, list(matching), lines)
     return tuple(sorted(found, key=lambda mention: mention.line))
 
 
-def _first(
-    log: LogLines, topic: str, places: Sequence[int], lines: dict[int, tuple[LogLine, bool]]
-) -> Iterator[Mention]:
+def _has(log: LogLines, parts: Sequence[Span], needle: bytes) -> bool:
+    return any(log.lowered.find(needle, start, end) >= 0 for start, end in parts)
+
+
+def _first(log: LogLines, topic: str, places: Sequence[int], lines: dict[int, tuple[LogLine, bool]]) -> Iterator[Mention]:
     """Mentions of one topic, one a line."""
     numbers: set[int] = set()
     for place in places:
@@ -86,9 +111,7 @@ def _first(
             return
 
 
-def _line(
-    log: LogLines, place: int, lines: dict[int, tuple[LogLine, bool]]
-) -> tuple[LogLine, bool]:
+def _line(log: LogLines, place: int, lines: dict[int, tuple[LogLine, bool]]) -> tuple[LogLine, bool]:
     """The line at a place, and whether it is part of a traceback."""
     end = log.line_end(place)
     if end not in lines:
@@ -103,28 +126,21 @@ def _cut(log: LogLines, line: LogLine, place: int) -> str:
     text = line.text.strip()
     if len(text) <= TEXT_LENGTH:
         return text
-    around = log.raw[
-        max(line.start, place - TEXT_LENGTH // 2) : min(line.end, place + TEXT_LENGTH // 2)
-    ]
+    around = log.raw[max(line.start, place - TEXT_LENGTH // 2) : min(line.end, place + TEXT_LENGTH // 2)]
     return around.decode("utf-8", "replace").strip()[:TEXT_LENGTH]
 
 
-def _phrase(log: LogLines, parts: Sequence[Span], phrase: str) -> Iterator[int]:
+def _alone(log: LogLines, parts: Sequence[Span], phrase: _Phrase) -> Iterator[int]:
     """Places where a phrase stands alone and is not part of a message's standing advice."""
-    opens, closes = phrase.startswith("*"), phrase.endswith("*")
-    needle = phrase.strip("*").lower().encode()
-    checks_front = not opens and needle[0] in _WORD
-    checks_back = not closes and needle[-1] in _WORD
     lowered = log.lowered
-    for place in _places(log, parts, needle):
-        behind = place + len(needle)
-        if checks_front and place > 0 and lowered[place - 1] in _WORD:
+    for place in _places(log, parts, phrase.needle):
+        behind = place + len(phrase.needle)
+        if phrase.checks_front and place > 0 and lowered[place - 1] in _WORD:
             continue
-        if checks_back and behind < len(lowered) and lowered[behind] in _WORD:
+        if phrase.checks_back and behind < len(lowered) and lowered[behind] in _WORD:
             continue
-        if is_advice(lowered, place, behind):
-            continue
-        yield place
+        if not is_advice(lowered, place, behind):
+            yield place
 
 
 def _places(log: LogLines, parts: Sequence[Span], needle: bytes) -> Iterator[int]:

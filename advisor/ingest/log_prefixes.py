@@ -9,9 +9,7 @@ from advisor.ingest.lazy_pattern import LazyPattern
 _INDENTED = frozenset(" \t")
 """A line that begins so has no prefix; most lines of tracebacks do."""
 
-_ANSI = LazyPattern(
-    r"\x1b(?:\[[0-9;:?]{0,48}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_])"
-)
+_ANSI = LazyPattern(r"\x1b(?:\[[0-9;:?]{0,48}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 _LONGEST_JSON = 65_536
 """Characters of a container runtime's JSON line that are decoded; longer ones are read as they are."""
@@ -43,9 +41,7 @@ NOBODY = Speaker()
 _SPEAKERS = (
     LazyPattern(r"\[rank ?(?P<rank>\d{1,7})\]:? ?", re.IGNORECASE),
     LazyPattern(r"\[(?:default|trainer|worker)?_?(?P<rank>\d{1,7})\]: ?"),
-    LazyPattern(
-        r"\((?P<worker>[A-Za-z_][\w.:\-]{0,60}) (?:rank=(?P<rank>\d{1,7}) )?pid=(?P<pid>\d{1,9})[^)\n]{0,60}\) ?"
-    ),
+    LazyPattern(r"\((?P<worker>[A-Za-z_][\w.:\-]{0,60}) (?:rank=(?P<rank>\d{1,7}) )?pid=(?P<pid>\d{1,9})[^)\n]{0,60}\) ?"),
     LazyPattern(r"\(pid=(?P<pid>\d{1,9})[^)\n]{0,60}\) ?"),
     LazyPattern(r"\[(?:rank|RANK)[:= ](?P<rank>\d{1,7})[^\]\n]{0,30}\]:? ?"),
     LazyPattern(r"(?:Rank|RANK|rank) ?(?P<rank>\d{1,7}): "),
@@ -62,9 +58,7 @@ _NOISE = (
     LazyPattern(rf"\[?{_TIME}\]? (?=\S)"),
     LazyPattern(r"(?:stdout|stderr) [FP] "),
     LazyPattern(r"[\w.\-]{1,60}[ \t]{1,20}\| (?=\S| )"),
-    LazyPattern(
-        r"(?:\| )?\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?(?:[ \t]{1,9}|:(?=\S)|: ?)(?:\| )?"
-    ),
+    LazyPattern(r"(?:\| )?\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\]?(?:[ \t]{1,9}|:(?=\S)|: ?)(?:\| )?"),
     LazyPattern(r"\[[\w.\-/]{1,60}\.(?:py|cc|cpp|h):\d{1,6}(?::\w{1,60})?\] ?"),
     LazyPattern(rf"\[?[IWEF]\d{{4}} {_TIME}(?: {{1,6}}\d{{1,9}})? [\w.\-/]{{1,60}}:\d{{1,6}}\] ?"),
     LazyPattern(r"\[[A-Za-z_][\w.]{1,60}:\d{1,6}:[\w<>.]{1,60}\] ?"),
@@ -104,9 +98,7 @@ def without_prefixes(line: str, *, srun_labels: bool = False) -> tuple[str, Spea
             rank = found if found is not None else rank
             position = speaker.end()
             continue
-        noise = next(
-            (m for p in _NOISE if (m := p.match(line, position)) and m.end() > position), None
-        )
+        noise = next((m for p in _NOISE if (m := p.match(line, position)) and m.end() > position), None)
         if noise is None:
             break
         position = noise.end()

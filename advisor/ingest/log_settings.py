@@ -82,12 +82,8 @@ MOST_SETTINGS = 200
 _MOST_TRIED = 32
 """Places of one name that are looked at; the last value that is found is kept, so the last places are."""
 
-_VALUE = LazyPattern(
-    r"""["'`]{0,2}(?:\s{0,12}[=:]\s{0,3}|\s{1,3}(?=[^\s=:\-\\|,.]))["'`]{0,2}(?P<value>[^\s"'`,;)(}{\]\[]{1,160})"""
-)
-_ALLOC_VALUE = LazyPattern(
-    r"""["'`]{0,2}\s{0,3}[=:]\s{0,3}["'`]{0,2}(?P<value>[A-Za-z_0-9]{1,60}:[^\s"'`;)}]{1,200})"""
-)
+_VALUE = LazyPattern(r"""["'`]{0,2}(?:\s{0,12}[=:]\s{0,3}|\s{1,3}(?=[^\s=:\-\\|,.]))["'`]{0,2}(?P<value>[^\s"'`,;)(}{\]\[]{1,160})""")
+_ALLOC_VALUE = LazyPattern(r"""["'`]{0,2}\s{0,3}[=:]\s{0,3}["'`]{0,2}(?P<value>[A-Za-z_0-9]{1,60}:[^\s"'`;)}]{1,200})""")
 _HINT = LazyPattern(
     r"(?:try setting|setting|set|use|using|try|consider|increase|decrease|increasing|decreasing|export the)\s{1,3}[`\"']?$",
     re.IGNORECASE,
@@ -97,9 +93,7 @@ _PROSE_VALUE = LazyPattern(
     re.IGNORECASE,
 )
 _WORD = LazyPattern(r"[A-Za-z0-9_]")
-_WORLD = LazyPattern(
-    r"(?:world[_ ]size|WORLD_SIZE|num_processes)[\"' ]{0,2}[=: ]{1,3}(\d{1,6})\b", re.IGNORECASE
-)
+_WORLD = LazyPattern(r"(?:world[_ ]size|WORLD_SIZE|num_processes)[\"' ]{0,2}[=: ]{1,3}(\d{1,6})\b", re.IGNORECASE)
 _RANK_OF = LazyPattern(r"\brank[ :=]{1,2}\d{1,6} ?(?:/|of) ?(\d{1,6})\b", re.IGNORECASE)
 
 
@@ -120,11 +114,7 @@ def frameworks_of(log: LogLines, parts: Sequence[Span]) -> tuple[str, ...]:
     return tuple(
         name
         for name, words in FRAMEWORKS.items()
-        if any(
-            log.lowered.find(word.encode(), start, end) >= 0
-            for word in words
-            for start, end in parts
-        )
+        if any(log.lowered.find(word.encode(), start, end) >= 0 for word in words for start, end in parts)
     )
 
 
@@ -132,9 +122,7 @@ def world_size_of(log: LogLines, parts: Sequence[Span]) -> int | None:
     """Ranks of the distributed job, where the log says so; the last value."""
     for needle, pattern in ((b"world", _WORLD), (b"num_processes", _WORLD), (b"rank", _RANK_OF)):
         for place in _last_places(log, parts, needle):
-            said = pattern.search(
-                log.raw[max(0, place - 2) : place + 48].decode("utf-8", "replace")
-            )
+            said = pattern.search(log.raw[max(0, place - 2) : place + 48].decode("utf-8", "replace"))
             if said is not None and int(said[1]) > 0:
                 return int(said[1])
     return None
@@ -150,11 +138,7 @@ def _values(log: LogLines, parts: Sequence[Span], name: str) -> Iterator[str]:
     form = _ALLOC_VALUE if name.endswith("ALLOC_CONF") else _VALUE
     for place in places:
         before = log.raw[max(0, place - 40) : place].decode("utf-8", "replace")
-        behind = (
-            log.raw[place + len(name) : place + len(name) + 260]
-            .decode("utf-8", "replace")
-            .split("\n")[0]
-        )
+        behind = log.raw[place + len(name) : place + len(name) + 260].decode("utf-8", "replace").split("\n")[0]
         if before and _WORD.match(before[-1]):
             continue
         if is_advice(log.lowered, place, place + len(name)):
@@ -169,12 +153,7 @@ def _values(log: LogLines, parts: Sequence[Span], name: str) -> Iterator[str]:
 
 def _is_loose_word(before: str, behind: str, value: str) -> bool:
     """Whether a name and a word beside it are prose: no sign between them, no dashes before them, and no number."""
-    return (
-        behind[:1] in (" ", "\t")
-        and not before.endswith("--")
-        and not value[0].isdigit()
-        and not re.match(r"\s{0,12}[=:]", behind)
-    )
+    return behind[:1] in (" ", "\t") and not before.endswith("--") and not value[0].isdigit() and not re.match(r"\s{0,12}[=:]", behind)
 
 
 def _last_places(log: LogLines, parts: Sequence[Span], needle: bytes) -> Iterator[int]:

@@ -125,32 +125,16 @@ def read_memory_stats(text: bytes, path: str) -> MemorySummary | None:
         return None
     start = min(places)
     numbers: dict[str, int] = {}
-    for name, printed in _STAT.findall(
-        text[max(0, start - STATS_REACH_BYTES) : start + STATS_REACH_BYTES]
-    ):
+    for name, printed in _STAT.findall(text[max(0, start - STATS_REACH_BYTES) : start + STATS_REACH_BYTES]):
         value = int(printed)
         if abs(value) <= max(quantities.LARGEST_BYTES, quantities.LARGEST_COUNT) * 1024:
             numbers.setdefault(name.decode(), value)
-    known = {
-        name: value
-        for name, value in numbers.items()
-        if "." in name or name.startswith(("num_", "max_split"))
-    }
+    known = {name: value for name, value in numbers.items() if "." in name or name.startswith(("num_", "max_split"))}
     if len(known) < _FEWEST_STATS:
         return None
-    current = {
-        metric: known[f"{name}.all.current"]
-        for name, metric in _STAT_BYTES.items()
-        if f"{name}.all.current" in known
-    }
-    peak = {
-        metric: known[f"{name}.all.peak"]
-        for name, metric in _STAT_BYTES.items()
-        if f"{name}.all.peak" in known
-    }
-    missing = [
-        name for name in ("allocated_bytes", "reserved_bytes") if f"{name}.all.current" not in known
-    ]
+    current = {metric: known[f"{name}.all.current"] for name, metric in _STAT_BYTES.items() if f"{name}.all.current" in known}
+    peak = {metric: known[f"{name}.all.peak"] for name, metric in _STAT_BYTES.items() if f"{name}.all.peak" in known}
+    missing = [name for name in ("allocated_bytes", "reserved_bytes") if f"{name}.all.current" not in known]
     return MemorySummary(
         source=Source(path=path, where=f"line {text.count(10, 0, start) + 1}" if start else ""),
         gaps=tuple(f"{name}.all is missing: the text is cut" for name in missing),
@@ -159,9 +143,7 @@ def read_memory_stats(text: bytes, path: str) -> MemorySummary | None:
         retries=known.get("num_alloc_retries"),
         current=_with_both_names(current),
         peak=_with_both_names(peak),
-        counts={
-            name: value for name, value in known.items() if not name.startswith(tuple(_STAT_BYTES))
-        },
+        counts={name: value for name, value in known.items() if not name.startswith(tuple(_STAT_BYTES))},
         is_cut=bool(missing),
     )
 
@@ -188,15 +170,10 @@ class _Table:
         if "|===" in line:
             self.is_closed = bool(self.counts)
             return
-        cells = [
-            cell.strip()
-            for cell in line[line.index("|") + 1 :].rstrip().removesuffix("|").split("|")
-        ]
+        cells = [cell.strip() for cell in line[line.index("|") + 1 :].rstrip().removesuffix("|").split("|")]
         metric = cells[0].lower()
         if metric in _METRICS:
-            self._take_row(
-                cells, number, _METRICS[metric], quantities.size_bytes, self.current, self.peak
-            )
+            self._take_row(cells, number, _METRICS[metric], quantities.size_bytes, self.current, self.peak)
         elif metric in _COUNT_ROWS:
             counted = _COUNT_ROWS[metric]
             current: dict[str, int] = {}
@@ -230,11 +207,7 @@ class _Table:
     def summary(self, path: str) -> MemorySummary:
         """What was read."""
         gaps = [f"line {number} is torn" for number in self.torn[:5]]
-        missing = [
-            metric
-            for metric in ("allocated", "active", "reserved", "inactive_split")
-            if metric not in self.current
-        ]
+        missing = [metric for metric in ("allocated", "active", "reserved", "inactive_split") if metric not in self.current]
         if missing:
             gaps.append(f"the rows of {', '.join(missing)} memory are missing: the table is cut")
         return MemorySummary(
@@ -253,9 +226,7 @@ class _Table:
 
 def _with_both_names(sizes: dict[str, int]) -> dict[str, int]:
     """The same counter goes by two names: split off and free, and not to be given back."""
-    return (
-        sizes | {"non_releasable": sizes["inactive_split"]} if "inactive_split" in sizes else sizes
-    )
+    return sizes | {"non_releasable": sizes["inactive_split"]} if "inactive_split" in sizes else sizes
 
 
 def _whole(printed: str) -> int | None:

@@ -14,8 +14,8 @@ from advisor.ingest.plain_text import document_lines, left_out_lines
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 
-_SAMPLE_LIMIT = 30_000
-"""Rows that are read: an hour of eight GPUs every second."""
+_SAMPLE_LIMIT = 20_000
+"""Rows that are read: forty minutes of eight GPUs every second."""
 
 _GAP_LIMIT = 10
 """Damaged rows that are named; the first tell enough."""
@@ -92,9 +92,7 @@ _KNOWN = frozenset(_FIELDS) | {
 
 def looks_like_nvidia_smi_csv(head: bytes) -> bool:
     """Whether a text begins with a line of nvidia-smi's query names."""
-    return any(
-        _columns(line) for line in head[:_HEADING_BYTES].decode("utf-8", "replace").splitlines()[:5]
-    )
+    return any(_columns(line) for line in head[:_HEADING_BYTES].decode("utf-8", "replace").splitlines()[:5])
 
 
 def read_nvidia_smi_csv(text: bytes, path: str) -> NodeReading | None:
@@ -109,12 +107,14 @@ def read_nvidia_smi_csv(text: bytes, path: str) -> NodeReading | None:
     if not looks_like_nvidia_smi_csv(text[: 64 * 1024]):
         return None
     rows = _Rows(columns=())
+    heading = ""
     for number, line in enumerate(document_lines(text, path, "nvidia-smi CSV"), start=1):
-        heading = () if rows.columns and line[:1].isdigit() else _columns(line)
-        if heading:
-            rows.columns = rows.columns or heading
-        elif rows.columns and line.strip():
+        if not rows.columns:
+            rows.columns, heading = _columns(line), line
+        elif line.strip() and line != heading:
             rows.take(line, number)
+        if rows.is_full:
+            break
     gpus, sample_gaps = most_telling(rows.gpus())
     return NodeReading(
         source=Source(path=path),
@@ -152,23 +152,22 @@ class _Rows:
     _samples: list[GpuReading] = field(default_factory=list)
     _by_gpu: dict[str, GpuDraft] = field(default_factory=dict)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether more rows would not be read."""
+        return len(self._samples) >= _SAMPLE_LIMIT
+
     def gpus(self) -> list[GpuReading]:
         """The samples; of a query of processes, one reading a GPU."""
-        return self._samples or [
-            draft.finish(place) for place, draft in enumerate(self._by_gpu.values())
-        ]
+        return self._samples or [draft.finish(place) for place, draft in enumerate(self._by_gpu.values())]
 
     def take(self, line: str, number: int) -> None:
         """One row."""
-        if len(self._samples) >= _SAMPLE_LIMIT:
-            return
-        commas = line.count(",")
-        cells = next(csv.reader([line], skipinitialspace=True), []) if commas else [line]
+        has_cells = "," in line
+        cells = next(csv.reader([line], skipinitialspace=True), []) if has_cells else [line]
         if len(cells) != len(self.columns):
             if len(self.gaps) < _GAP_LIMIT:
-                self.gaps.append(
-                    f"line {number} has {len(cells)} values for {len(self.columns)} columns"
-                )
+                self.gaps.append(f"line {number} has {len(cells)} values for {len(self.columns)} columns")
             return
         pairs = zip(self.columns, cells, strict=True)
         values = {name: (cell.strip(), unit) for (name, unit), cell in pairs}
@@ -178,7 +177,7 @@ class _Rows:
         self._samples.append(self._sample(values))
         self.timestamp = self.timestamp or _present(values, "timestamp")
         self.driver_version = self.driver_version or _present(values, "driver_version")
-        if len(self._samples) == _SAMPLE_LIMIT:
+        if self.is_full:
             self.gaps.append(f"only the first {_SAMPLE_LIMIT:,} rows are read")
 
     def _sample(self, values: dict[str, tuple[str, str]]) -> GpuReading:
@@ -192,9 +191,7 @@ class _Rows:
             elif reason is not None and reason.group(1) != "supported":
                 draft.put_reason(reason.group(1), cell)
         draft.add_errors("ecc_uncorrected", [values[_VOLATILE][0]] if _VOLATILE in values else [])
-        draft.add_errors(
-            "ecc_uncorrected_lifetime", [values[_LIFETIME][0]] if _LIFETIME in values else []
-        )
+        draft.add_errors("ecc_uncorrected_lifetime", [values[_LIFETIME][0]] if _LIFETIME in values else [])
         index = quantities.count(values["index"][0]) if "index" in values else None
         return draft.finish(len(self._samples) if index is None else min(index, GPU_LIMIT))
 
@@ -210,9 +207,7 @@ class _Rows:
             if name in values:
                 draft.put(_FIELDS[name], values[name][0])
         used, unit = values.get("used_gpu_memory", values.get("used_memory", ("", "")))
-        draft.add_process(
-            values["pid"][0], _with_unit(used, unit), values.get("process_name", ("", ""))[0], 0
-        )
+        draft.add_process(values["pid"][0], _with_unit(used, unit), values.get("process_name", ("", ""))[0], 0)
 
 
 def _with_unit(cell: str, unit: str) -> str:

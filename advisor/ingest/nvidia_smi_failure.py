@@ -41,9 +41,7 @@ def read_nvidia_smi_failure(text: bytes, path: str) -> NodeReading | None:
         if found is not None and len(lost) < GPU_LIMIT:
             bus_id = found.group(2)
             index = int(found.group(1)) if found.group(1) else len(lost)
-            lost.setdefault(
-                bus_id or str(index), GpuReading(index=index, bus_id=bus_id, is_lost=True)
-            )
+            lost.setdefault(bus_id or str(index), GpuReading(index=index, bus_id=bus_id, is_lost=True))
         elif any(message in line for message in _MESSAGES) and len(gaps) < 10:  # noqa: PLR2004 - they repeat
             gaps.append(f"line {number}: {line.strip()[:200]}")
     return NodeReading(source=Source(path=path), gaps=tuple(gaps), gpus=tuple(lost.values()))

@@ -36,10 +36,7 @@ def read_nvidia_smi_listing(text: bytes, path: str) -> NodeReading | None:
         elif link is not None and found and len(found[-1].links) < _LINKS_LIMIT:
             found[-1].links.append(float(link.group(2)) * 1e9 if link.group(2) else None)
         elif mig is not None and found:
-            gaps.append(
-                f"GPU {found[-1].index} has a MIG device {mig.group(1)}; the listing does not "
-                "tell its memory"
-            )
+            gaps.append(f"GPU {found[-1].index} has a MIG device {mig.group(1)}; the listing does not tell its memory")
     if not found:
         return None
     return NodeReading(
@@ -57,6 +54,4 @@ class _Listed:
     links: list[float | None] = field(default_factory=list)
 
     def reading(self) -> GpuReading:
-        return GpuReading(
-            index=self.index, name=self.name, uuid=self.uuid, nvlink_bandwidths=tuple(self.links)
-        )
+        return GpuReading(index=self.index, name=self.name, uuid=self.uuid, nvlink_bandwidths=tuple(self.links))

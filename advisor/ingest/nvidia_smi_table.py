@@ -26,9 +26,7 @@ _TEMPERATURE = re.compile(r"(?<!\S)(\d{1,3}C)(?!\S)")
 _POWER = re.compile(r"(\d{1,5}W|N/A|\[N/A\]|\S{2,20})\s*/\s*(\d{1,5}W|N/A|\[N/A\]|\S{2,20})")
 _MEMORY = re.compile(r"(\d{1,9}\s?[KMGT]i?B)\s*/\s*(\d{1,9}\s?[KMGT]i?B)")
 _BUS_ID = re.compile(r"((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-9A-Fa-f])")
-_PROCESS = re.compile(
-    r"\s*(\d{1,3})\s+(?:(?:\S{1,4})\s+(?:\S{1,4})\s+)?(\d{1,10})\s+(C\+G|M\+C|C|G)\s+(.*?)(?:\s+(\d{1,9}MiB|N/A))?\s*"
-)
+_PROCESS = re.compile(r"\s*(\d{1,3})\s+(?:(?:\S{1,4})\s+(?:\S{1,4})\s+)?(\d{1,10})\s+(C\+G|M\+C|C|G)\s+(.*?)(?:\s+(\d{1,9}MiB|N/A))?\s*")
 _MIG_ROW = re.compile(r"\s*(\d{1,3})\s+(\d{1,3})\s+(\d{1,3})\s+(\d{1,3})\s*")
 
 _LINE_CHARACTERS = 400
@@ -62,9 +60,7 @@ def read_nvidia_smi_table(text: bytes, path: str) -> NodeReading | None:
     if not reader.saw_processes:
         gaps.append("the table of processes is missing")
     if text.find(_WORDS[0], text.find(_WORDS[0]) + EMBEDDED_REACH_BYTES) >= 0:
-        gaps.append(
-            f"tables further than {EMBEDDED_REACH_BYTES:,} bytes from the first are not read"
-        )
+        gaps.append(f"tables further than {EMBEDDED_REACH_BYTES:,} bytes from the first are not read")
     return NodeReading(
         source=Source(path=path),
         gaps=tuple(gaps),
@@ -93,11 +89,7 @@ class _Reader:
         if len(line) > _LINE_CHARACTERS:
             return
         box = line.find("|")
-        cells = (
-            [cell.strip() for cell in line[box + 1 :].rstrip().rstrip("|").split("|")]
-            if box >= 0
-            else []
-        )
+        cells = [cell.strip() for cell in line[box + 1 :].rstrip().rstrip("|").split("|")] if box >= 0 else []
         raw = line[box + 1 :].rstrip().rstrip("|") if box >= 0 else ""
         banner = _BANNER.search(line) if "NVIDIA-SMI" in line else None
         if banner is not None and (box >= 0 or banner.group(2)):
@@ -154,15 +146,11 @@ class _Reader:
         process = _PROCESS.fullmatch(cell)
         draft = self._drafts.get(int(process.group(1))) if process is not None else None
         if process is not None and draft is not None:
-            draft.add_process(
-                process.group(2), process.group(5) or "", process.group(4), int(process.group(1))
-            )
+            draft.add_process(process.group(2), process.group(5) or "", process.group(4), int(process.group(1)))
 
     def close_table(self) -> None:
         """The end of a table: its GPUs become samples."""
-        self.samples.extend(
-            replace(draft.finish(index), index=index) for index, draft in self._drafts.items()
-        )
+        self.samples.extend(replace(draft.finish(index), index=index) for index, draft in self._drafts.items())
         self._drafts = {}
         self._current = None
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, LOST_WORDS, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
-from advisor.ingest.plain_text import document_lines, left_out_lines
+from advisor.ingest.plain_text import as_utf8, document_lines, left_out_lines
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 
@@ -59,7 +59,8 @@ _FIELDS: dict[tuple[str, ...], str] = {
 
 def looks_like_nvidia_smi_text(head: bytes) -> bool:
     """Whether a text begins with, or holds early, the output of `nvidia-smi -q`."""
-    return b"NVSMI LOG" in head or (b"Attached GPUs" in head and b"Driver Version" in head)
+    words = as_utf8(head)
+    return b"NVSMI LOG" in words or (b"Attached GPUs" in words and b"Driver Version" in words)
 
 
 def read_nvidia_smi_text(text: bytes, path: str) -> NodeReading | None:
@@ -155,12 +156,8 @@ class _Block:
         for device in self.mig:
             total = quantities.memory_bytes(device.get("fb memory usage/total", ""))
             if total is not None:
-                draft.mig_devices.append(
-                    (f"GPU instance {device.get('mig device/gpu instance id', '?')}", total)
-                )
-        draft.derive_slowdown(
-            self.margins.get("gpu t.limit temp"), self.margins.get("gpu slowdown t.limit temp")
-        )
+                draft.mig_devices.append((f"GPU instance {device.get('mig device/gpu instance id', '?')}", total))
+        draft.derive_slowdown(self.margins.get("gpu t.limit temp"), self.margins.get("gpu slowdown t.limit temp"))
         return draft.finish(index)
 
 

@@ -96,10 +96,7 @@ def read_nvidia_smi_xml(text: bytes, path: str) -> NodeReading | None:
             f"{path}: nvidia-smi XML of {len(text):,} bytes is larger than any node prints",
             "collect it anew",
         )
-    if any(
-        b">" not in text[start : start + _WINDOW_BYTES]
-        for start in range(0, len(text) - _WINDOW_BYTES, _WINDOW_BYTES)
-    ):
+    if any(b">" not in text[start : start + _WINDOW_BYTES] for start in range(0, len(text) - _WINDOW_BYTES, _WINDOW_BYTES)):
         raise UnreadableInput(
             f"{path}: the XML has a tag or a value longer than nvidia-smi prints",
             "collect it anew with nvidia-smi -q -x",
@@ -108,9 +105,7 @@ def read_nvidia_smi_xml(text: bytes, path: str) -> NodeReading | None:
     gaps = []
     broken = _follow(text[_first_tag(text) :], reader)
     if broken and not reader.gpus and reader.block is None:
-        raise UnreadableInput(
-            f"{path}: the XML is broken: {broken}", "collect it anew with nvidia-smi -q -x"
-        )
+        raise UnreadableInput(f"{path}: the XML is broken: {broken}", "collect it anew with nvidia-smi -q -x")
     if broken:
         gaps.append(f"the XML breaks off or is damaged: {broken}")
     reader.close()
@@ -130,11 +125,7 @@ def read_nvidia_smi_xml(text: bytes, path: str) -> NodeReading | None:
 
 def _first_tag(text: bytes) -> int:
     """Where the document begins: a shell may have printed lines before it."""
-    starts = [
-        place
-        for place in (text.find(b"<?xml"), text.find(b"<!DOCTYPE"), text.find(b"<nvidia_smi_log"))
-        if place >= 0
-    ]
+    starts = [place for place in (text.find(b"<?xml"), text.find(b"<!DOCTYPE"), text.find(b"<nvidia_smi_log")) if place >= 0]
     return min(starts)
 
 
@@ -149,9 +140,7 @@ def _follow(document: bytes, reader: "_Reader") -> str:
     tags: list[str] = []
     elements = 0
     try:
-        for event, element in iterparse(
-            io.BytesIO(document), events=("start", "end"), forbid_dtd=False
-        ):
+        for event, element in iterparse(io.BytesIO(document), events=("start", "end"), forbid_dtd=False):
             if event == "start":
                 elements += 1
                 tags.append(element.tag)
@@ -200,9 +189,7 @@ class _Block:
     def _take_repeated(self, keys: list[str], printed: str) -> None:
         section, leaf = keys[0], keys[-1]
         if section in ("clocks_event_reasons", "clocks_throttle_reasons"):
-            reason = leaf.removeprefix("clocks_event_reason_").removeprefix(
-                "clocks_throttle_reason_"
-            )
+            reason = leaf.removeprefix("clocks_event_reason_").removeprefix("clocks_throttle_reason_")
             self.draft.put_reason(reason, printed)
         elif section == "ecc_errors" and keys[1] in self.errors:
             if leaf in _ERROR_LEAVES or "/".join(keys[-2:]) in _ERROR_LEAVES:
@@ -233,12 +220,8 @@ class _Block:
         for device in self.mig:
             total = quantities.memory_bytes(device.get("fb_memory_usage/total", ""))
             if total is not None:
-                draft.mig_devices.append(
-                    (f"GPU instance {device.get('gpu_instance_id', '?')}", total)
-                )
-        draft.derive_slowdown(
-            self.margins.get("gpu_temp_tlimit"), self.margins.get("gpu_temp_slow_tlimit_threshold")
-        )
+                draft.mig_devices.append((f"GPU instance {device.get('gpu_instance_id', '?')}", total))
+        draft.derive_slowdown(self.margins.get("gpu_temp_tlimit"), self.margins.get("gpu_temp_slow_tlimit_threshold"))
         return draft.finish(index)
 
 

@@ -20,9 +20,7 @@ _CANDIDATE_LIMIT = 2000
 _GAP = re.compile(r"[ \t]{2,}|\t")
 _RULE = re.compile(r"-{3,}(?:[ \t]{1,3}-{3,})+|-{20,}")
 _MARKDOWN_RULE = re.compile(r"(?:[|:]|\s|-){3,}")
-_FOOTER = re.compile(
-    r"(?:Self )?([A-Za-z0-9_]{2,20}) time total: ([0-9.]{1,20}\s?(?:ns|us|ms|s))\b"
-)
+_FOOTER = re.compile(r"(?:Self )?([A-Za-z0-9_]{2,20}) time total: ([0-9.]{1,20}\s?(?:ns|us|ms|s))\b")
 _HEADING_WORDS = (b"Self CPU", b"CPU total", b"CPU time")
 _BARE_ROW = re.compile(rb"%[ \t|]{1,20}\d{1,9}\.\d{1,3}(?:us|ms|s)[ \t|]{1,20}\d")
 
@@ -39,9 +37,7 @@ _TORN_CELLS = 3
 
 def looks_like_operator_table(head: bytes) -> bool:
     """Whether a text holds an operator table, or rows of one, in its first part."""
-    return (
-        b"Self CPU" in head and (b"CPU total" in head or b"CPU time" in head)
-    ) or _BARE_ROW.search(head) is not None
+    return (b"Self CPU" in head and (b"CPU total" in head or b"CPU time" in head)) or _BARE_ROW.search(head) is not None
 
 
 def read_operator_table(text: bytes, path: str) -> OperatorTable | None:
@@ -64,12 +60,7 @@ def read_operator_table(text: bytes, path: str) -> OperatorTable | None:
 
 def _start(text: bytes) -> int | None:
     """Where the line begins that is a table's heading, or a row without one; None without any."""
-    headings = (
-        start
-        for words in _HEADING_WORDS
-        for start, line in _lines_with(text, words)
-        if columns_of(_headings(line)) is not None
-    )
+    headings = (start for words in _HEADING_WORDS for start, line in _lines_with(text, words) if columns_of(_headings(line)) is not None)
     bare = (start for start, line in _bare_lines(text) if _inferred(line) is not None)
     places = [place for place in (next(headings, None), next(bare, None)) if place is not None]
     return min(places, default=None)
@@ -138,15 +129,8 @@ class _Reader:
             return None
         gaps = [f"line {number} is torn" for number in self.torn[:5]]
         if self.is_inferred:
-            named = (
-                f"; the device's columns are taken for {self.columns.device}"
-                if self.columns.device
-                else ""
-            )
-            gaps.append(
-                "the heading is missing, the columns are inferred from the shape of the "
-                f"rows{named}"
-            )
+            named = f"; the device's columns are taken for {self.columns.device}" if self.columns.device else ""
+            gaps.append(f"the heading is missing, the columns are inferred from the shape of the rows{named}")
         if not self.totals:
             gaps.append("the footer with the totals is missing")
         if other_tables:
@@ -175,11 +159,7 @@ class _Reader:
             self.is_closed = True
         if not self.rows:
             self._rule = tuple(match.span() for match in re.finditer(r"-{2,}", line))
-            if (
-                self.columns is not None
-                and not self._spans
-                and len(self._rule) == len(self.columns.fields)
-            ):
+            if self.columns is not None and not self._spans and len(self._rule) == len(self.columns.fields):
                 self._spans = self._rule
 
     def _take_heading(self, line: str, number: int) -> bool:

@@ -30,6 +30,11 @@ def decode(text: bytes) -> str:
     return text.decode(_encoding(text), "replace")
 
 
+def as_utf8(text: bytes) -> bytes:
+    """A text in which ASCII words can be searched: the same bytes unless it is UTF-16."""
+    return decode(text).encode() if text.startswith(_UTF16_MARKS) else text
+
+
 def document_lines(text: bytes, path: str, kind: str) -> Iterator[str]:
     """The first DOCUMENT_LINE_LIMIT lines of one reading of a node, each cut at LINE_LIMIT.
 

@@ -22,32 +22,16 @@ _LINES_BETWEEN_FRAMES = 12
 _CODE_LENGTH = 300
 """Characters of a code line that are kept."""
 
-_PYTHON = LazyPattern(
-    r'(?:^|[\s>|│└├╰])File "(?P<file>[^"\n]{1,500})", line (?P<line>\d{1,8})(?:,? in (?P<function>[^\s,][^\n]{0,200}))?'
-)
-_IPYTHON = LazyPattern(
-    r"^(?:File )?(?P<file>(?:[/~]|[A-Za-z]:\\)[^\n]{1,400}?\.py):(?P<line>\d{1,8}),? in (?P<function>[\w.<>]{1,120})"
-)
-_IPYTHON_OLD = LazyPattern(
-    r"^(?P<file>[^\s\"'][^\n\"']{0,400}?(?:\.pyc?|>)) in (?P<function>[\w.<>]{1,120})(?:\(|$)"
-)
-_NOTEBOOK_CELL = LazyPattern(
-    r"^(?:Cell|Input) In ?\[(?P<cell>\d{1,6})\],? (?:line (?P<line>\d{1,8})|in )"
-)
-_RICH = LazyPattern(
-    r"^[│|] {1,4}(?P<file>[^\s:][^:\n]{0,400}?\.py):(?P<line>\d{1,8}) in (?P<function>[\w.<>]{1,120})"
-)
+_PYTHON = LazyPattern(r'(?:^|[\s>|│└├╰])File "(?P<file>[^"\n]{1,500})", line (?P<line>\d{1,8})(?:,? in (?P<function>[^\s,][^\n]{0,200}))?')
+_IPYTHON = LazyPattern(r"^(?:File )?(?P<file>(?:[/~]|[A-Za-z]:\\)[^\n]{1,400}?\.py):(?P<line>\d{1,8}),? in (?P<function>[\w.<>]{1,120})")
+_IPYTHON_OLD = LazyPattern(r"^(?P<file>[^\s\"'][^\n\"']{0,400}?(?:\.pyc?|>)) in (?P<function>[\w.<>]{1,120})(?:\(|$)")
+_NOTEBOOK_CELL = LazyPattern(r"^(?:Cell|Input) In ?\[(?P<cell>\d{1,6})\],? (?:line (?P<line>\d{1,8})|in )")
+_RICH = LazyPattern(r"^[│|] {1,4}(?P<file>[^\s:][^:\n]{0,400}?\.py):(?P<line>\d{1,8}) in (?P<function>[\w.<>]{1,120})")
 _FORMS = (_PYTHON, _RICH, _IPYTHON, _IPYTHON_OLD, _NOTEBOOK_CELL)
 
-_ARROW = LazyPattern(
-    r"^(?:[│|] {0,3}❱|-{2,8}>) {0,3}\d{1,8} ?(?P<code>[^\n]{0,300}?)\s{0,80}[│|]?$"
-)
-_HEADER = LazyPattern(
-    r"(?:Traceback \((?P<order>most recent call|innermost) (?P<end>last|first)\)|Traceback \(most recent)"
-)
-_FAULTHANDLER = LazyPattern(
-    r"(?:Current thread|Thread) 0x[0-9a-f]{4,20} .{0,40}\(most recent call first\)"
-)
+_ARROW = LazyPattern(r"^(?:[│|] {0,3}❱|-{1,8}>) {0,3}\d{1,8} ?(?P<code>[^\n]{0,300}?)\s{0,80}[│|]?$")
+_HEADER = LazyPattern(r"(?:Traceback \((?P<order>most recent call|innermost) (?P<end>last|first)\)|Traceback \(most recent)")
+_FAULTHANDLER = LazyPattern(r"(?:Current thread|Thread) 0x[0-9a-f]{4,20} .{0,40}\(most recent call first\)")
 _MARKERS = LazyPattern(r"^[\s│|]*[\^~└│├╰ ]+[\^~]*\s*$|^\s*\.\.\. |^\s*\[Previous line repeated|^\s*\d{1,7}\s")
 _EXCEPTION = LazyPattern(
     r"^(?:[^\w\n]{0,8})((?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Exhausted|Killed|Interrupt))(?::|\s*$)"
@@ -77,9 +61,7 @@ def frame_of(text: str) -> Frame | None:
             continue
         said = found.groupdict()
         if form is _NOTEBOOK_CELL:
-            return Frame(
-                filename=f"In[{said['cell']}]", line=int(said["line"] or 0), function="<module>"
-            )
+            return Frame(filename=f"In[{said['cell']}]", line=int(said["line"] or 0), function="<module>")
         function = (said.get("function") or "").strip().rstrip(" │|")
         return Frame(filename=said["file"], line=int(said.get("line") or 0), function=function)
     return None

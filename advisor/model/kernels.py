@@ -127,6 +127,9 @@ class LaunchProfile(Evidence):
         starved_ratio: share of the kernels whose launch call began after the device had run out
             of work.
         starved_seconds: idle time of the device that ends in such a kernel.
+        short_gap_seconds: of that, in gaps shorter than a millisecond; what makes longer ones is no
+            launch, but what the host did instead.
+        profiler_seconds: of the short gaps, about what the profiler took to record the host's events in them.
         unlaunched_count: kernels without a recorded launch.
         has_python: Python frames were recorded, which slows the host down.
     """
@@ -144,6 +147,8 @@ class LaunchProfile(Evidence):
     median_queue_seconds: float
     starved_ratio: float
     starved_seconds: float
+    short_gap_seconds: float
+    profiler_seconds: float = 0.0
     unlaunched_count: int = 0
     has_python: bool = False
 

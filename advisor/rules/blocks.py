@@ -36,9 +36,7 @@ def held_bytes(ledger: MemoryLedger) -> int:
     return sum(size for name, size in ledger.entries.items() if size and name not in outside)
 
 
-def ledger_severity(
-    ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None
-) -> Severity | None:
+def ledger_severity(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Severity | None:
     """How much the largest block matters: it failed, it is close to failing, capacity is unknown, or (None) there is room."""
     if ledger.at is Moment.OOM or (record is not None and record.oom_count):
         return Severity.ERROR
@@ -56,16 +54,13 @@ def block_fact(ledger: MemoryLedger, block: str) -> Observation:
     share = f", {ratio_text(size / held)} of the {bytes_text(held)} live" if held else ""
     moment = {Moment.OOM: "when the request was refused", Moment.PEAK: "at the peak"}
     return bytes_fact(
-        f"{block.replace('_', ' ')} held {bytes_text(size)}{share} "
-        + moment.get(ledger.at, "when the snapshot was taken"),
+        f"{block.replace('_', ' ')} held {bytes_text(size)}{share} " + moment.get(ledger.at, "when the snapshot was taken"),
         size,
         ledger.source,
     )
 
 
-def fits_after(
-    ledger: MemoryLedger, record: AllocatorRecord | None, saved_bytes: int
-) -> bool | None:
+def fits_after(ledger: MemoryLedger, record: AllocatorRecord | None, saved_bytes: int) -> bool | None:
     """Whether the peak, with the refused request, fits once `saved_bytes` are gone; None where the device's size is unknown."""
     if ledger.device_bytes is None:
         return None

@@ -46,9 +46,7 @@ TRAINING_ONLY_PHASES = frozenset({Phase.LOSS, Phase.BACKWARD, Phase.OPTIMIZER_ST
 SERVING_FRAMEWORKS = frozenset({"vllm", "sglang", "tgi", "tensorrt-llm", "llama.cpp"})
 """Engines that only serve."""
 
-TRAINING_FRAMEWORKS = frozenset(
-    {"trl", "verl", "openrlhf", "deepspeed", "fsdp", "lightning", "peft", "unsloth", "axolotl"}
-)
+TRAINING_FRAMEWORKS = frozenset({"trl", "verl", "openrlhf", "deepspeed", "fsdp", "lightning", "peft", "unsloth", "axolotl"})
 """Frameworks of training, which may use an engine."""
 
 
@@ -103,9 +101,7 @@ def figures_point_elsewhere(failure: Failure) -> str | None:
     if request is not None and idle is not None and idle >= request and _is_worth_having(idle, total):
         return "MEM401"
     if outside is not None and total is not None:
-        mostly_others = failure.allocated_bytes is not None and outside > max(
-            failure.allocated_bytes, CONTEXT_BYTES
-        )
+        mostly_others = failure.allocated_bytes is not None and outside > max(failure.allocated_bytes, CONTEXT_BYTES)
         if mostly_others or (outside >= OUTSIDE_BYTES and outside >= OUTSIDE_RATIO * total):
             return "MEM601"
     return None

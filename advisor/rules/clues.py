@@ -102,9 +102,7 @@ def is_report(log: LogText | None) -> bool:
     return log is not None and log.line_count <= REPORT_LINES
 
 
-def in_frames(
-    pattern: Words | re.Pattern[str], failure: Failure | None, *, innermost: int | None = None
-) -> Clue | None:
+def in_frames(pattern: Words | re.Pattern[str], failure: Failure | None, *, innermost: int | None = None) -> Clue | None:
     """The innermost frame that matches; only the last `innermost` frames are read where given."""
     if failure is None:
         return None
@@ -134,9 +132,7 @@ def anywhere(pattern: Words | re.Pattern[str], failure: Failure | None, log: Log
     return in_frames(pattern, failure) or in_words(pattern, failure, log)
 
 
-def _lines(
-    pattern: Words | re.Pattern[str], failure: Failure | None, log: LogText | None
-) -> Iterator[Clue]:
+def _lines(pattern: Words | re.Pattern[str], failure: Failure | None, log: LogText | None) -> Iterator[Clue]:
     if failure is not None:
         for text in (failure.message, failure.detail):
             found = search(pattern, text)

@@ -57,14 +57,10 @@ class Logits:
         return bytes_fact(f"{self.words} = {bytes_text(self.size_bytes)}", self.size_bytes, self.source)
 
 
-def requested_logits(
-    failure: Failure, log: LogText | None, shape: TransformerShape | None
-) -> Logits | None:
+def requested_logits(failure: Failure, log: LogText | None, shape: TransformerShape | None) -> Logits | None:
     """The logits that the refused request is, to its last printed digit; None where it is not theirs."""
     written = written_logits(failure, log)
-    if written is not None and (
-        failure.requested_bytes is None or within_tolerance(failure, written.size_bytes)
-    ):
+    if written is not None and (failure.requested_bytes is None or within_tolerance(failure, written.size_bytes)):
         return written
     if failure.requested_bytes is None:
         return None
@@ -128,9 +124,7 @@ def described_logits(log: LogText | None) -> Logits | None:
     )
 
 
-def _vocabularies(
-    failure: Failure, log: LogText | None, shape: TransformerShape | None
-) -> tuple[Said, ...]:
+def _vocabularies(failure: Failure, log: LogText | None, shape: TransformerShape | None) -> tuple[Said, ...]:
     if shape is not None:
         rows = shape.vocabulary_size
         return (Said(count=rows, clue=None, words=f"{shape.name}'s vocabulary {rows:,}"),)

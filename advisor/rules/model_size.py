@@ -94,9 +94,7 @@ class ModelSize:
     fact: Observation
 
 
-def model_size(
-    failure: Failure | None, log: LogText | None, shape: TransformerShape | None
-) -> ModelSize | None:
+def model_size(failure: Failure | None, log: LogText | None, shape: TransformerShape | None) -> ModelSize | None:
     """The size by the declared shape, else by the name in the log; None where neither is known."""
     if shape is None:
         return named_size(failure, log)
@@ -123,9 +121,7 @@ def named_size(failure: Failure | None, log: LogText | None) -> ModelSize | None
     billions = _billions(clue.text)
     if billions is None:
         return None
-    fact = clue.observation(
-        f"the log names a model of {parameters_text(billions * 1e9)} parameters"
-    )
+    fact = clue.observation(f"the log names a model of {parameters_text(billions * 1e9)} parameters")
     return ModelSize(parameter_count=billions * 1e9, fact=fact)
 
 
@@ -140,9 +136,7 @@ def _billions(text: str) -> float | None:
 def _size(billions: float, statement: str, log: LogText) -> ModelSize:
     return ModelSize(
         parameter_count=billions * 1e9,
-        fact=Observation(
-            statement=statement, source=log.source, value=billions * 1e9, unit="count"
-        ),
+        fact=Observation(statement=statement, source=log.source, value=billions * 1e9, unit="count"),
     )
 
 
@@ -158,14 +152,14 @@ def is_full_finetune(failure: Failure | None, log: LogText | None) -> bool:
     return in_words(_FULL, failure, log) is not None
 
 
-def weight_bytes_per_parameter(failure: Failure | None, log: LogText | None) -> float:
-    """Bytes a parameter by the precision that the log names; bf16 where it names none."""
+def weight_bytes_per_parameter(failure: Failure | None, log: LogText | None, shape: TransformerShape | None = None) -> float:
+    """Bytes a parameter by the precision that the log names, else the shape's; bf16 where none does."""
     if anywhere(_INT4, failure, log):
         return 0.5
     if anywhere(_INT8, failure, log):
         return 1.0
     return float(
-        FULL_BYTES_PER_PARAMETER if anywhere(_FP32, failure, log) else HALF_BYTES_PER_PARAMETER
+        FULL_BYTES_PER_PARAMETER if anywhere(_FP32, failure, log) or (shape and shape.stored_dtype == "fp32") else HALF_BYTES_PER_PARAMETER
     )
 
 
@@ -206,9 +200,7 @@ class StateBytes:
         return self.rest + self.optimizer
 
 
-def state_bytes(
-    parameter_count: float, failure: Failure | None, log: LogText | None
-) -> StateBytes:
+def state_bytes(parameter_count: float, failure: Failure | None, log: LogText | None) -> StateBytes:
     """States of one device: 16 bytes a parameter, less what FSDP or ZeRO splits over the devices.
 
     FSDP and ZeRO-3 split all of it; ZeRO-1 and 2, and DeepSpeed where the stage is not said, at least

@@ -9,16 +9,12 @@ CHECKPOINTED_RATIO = 1.0 / 16.5
 1.0 of 16.5 GiB for Llama-3-8B at 4,096 tokens in bf16."""
 
 
-def saving(
-    ledger: MemoryLedger | None, record: AllocatorRecord | None, saved_bytes: float
-) -> tuple[Prediction, Verification]:
+def saving(ledger: MemoryLedger | None, record: AllocatorRecord | None, saved_bytes: float) -> tuple[Prediction, Verification]:
     """The peak once `saved_bytes` are gone, by subtraction; nothing is predicted without a ledger."""
     if ledger is None or saved_bytes <= 0:
         return Prediction(), Verification.NONE
     saved = int(saved_bytes)
-    predicted = Prediction(
-        peak_bytes=held_bytes(ledger) - saved, fits=fits_after(ledger, record, saved)
-    )
+    predicted = Prediction(peak_bytes=held_bytes(ledger) - saved, fits=fits_after(ledger, record, saved))
     return predicted, Verification.ARITHMETIC
 
 

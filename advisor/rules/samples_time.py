@@ -68,6 +68,7 @@ def a_launch_profile(**fields: Fields) -> LaunchProfile:
         "median_queue_seconds": 12e-3,
         "starved_ratio": 0.02,
         "starved_seconds": 0.01,
+        "short_gap_seconds": 0.01,
     }
     return LaunchProfile(**(base | fields))
 

@@ -115,9 +115,7 @@ def within_tolerance(failure: Failure, size_bytes: int) -> bool:
 
 def vocabulary(failure: Failure | None, log: LogText | None) -> Said | None:
     """The vocabulary that a setting or the text names ("131k vocab"); None where none does."""
-    return _setting(log, SETTINGS_OF_VOCABULARY, SMALLEST_VOCABULARY) or _said(
-        _VOCABULARY, failure, log, SMALLEST_VOCABULARY, "vocabulary"
-    )
+    return _setting(log, SETTINGS_OF_VOCABULARY, SMALLEST_VOCABULARY) or _said(_VOCABULARY, failure, log, SMALLEST_VOCABULARY, "vocabulary")
 
 
 def family_vocabularies(failure: Failure | None, log: LogText | None) -> tuple[Said, ...]:
@@ -126,9 +124,7 @@ def family_vocabularies(failure: Failure | None, log: LogText | None) -> tuple[S
         clue = anywhere(_family(family), failure, log)
         if clue is not None:
             words = f"{clue.found}'s vocabulary"
-            return tuple(
-                Said(count=count, clue=clue, words=f"{words} {count:,}") for count in VOCABULARIES[family]
-            )
+            return tuple(Said(count=count, clue=clue, words=f"{words} {count:,}") for count in VOCABULARIES[family])
     return ()
 
 
@@ -145,21 +141,15 @@ def token_count(failure: Failure | None, log: LogText | None) -> Said | None:
     batch, length = _setting(log, SETTINGS_OF_BATCH, 1), _setting(log, SETTINGS_OF_LENGTH, 16)
     if batch is None or length is None:
         return None
-    return Said(
-        count=batch.count * length.count, clue=None, words=f"{batch.words} × {length.words}"
-    )
+    return Said(count=batch.count * length.count, clue=None, words=f"{batch.words} × {length.words}")
 
 
 def sequence_length(failure: Failure | None, log: LogText | None) -> Said | None:
     """The sequence length by a setting or by words ("S=40320")."""
-    return _setting(log, SETTINGS_OF_LENGTH, SMALLEST_LENGTH) or _said(
-        _LENGTH, failure, log, SMALLEST_LENGTH, "sequence length"
-    )
+    return _setting(log, SETTINGS_OF_LENGTH, SMALLEST_LENGTH) or _said(_LENGTH, failure, log, SMALLEST_LENGTH, "sequence length")
 
 
-def product(
-    failure: Failure | None, log: LogText | None
-) -> tuple[tuple[int, int, int], int, Clue] | None:
+def product(failure: Failure | None, log: LogText | None) -> tuple[tuple[int, int, int], int, Clue] | None:
     """A product that the log writes out ("4 x 4096 x vocab 151936 x 4 bytes").
 
     Returns:
@@ -213,17 +203,13 @@ def _setting(log: LogText | None, names: tuple[str, ...], smallest: int) -> Said
     return None
 
 
-def _said(
-    pattern: Words, failure: Failure | None, log: LogText | None, smallest: int, noun: str
-) -> Said | None:
+def _said(pattern: Words, failure: Failure | None, log: LogText | None, smallest: int, noun: str) -> Said | None:
     clue = in_words(pattern, failure, log)
     match = pattern.search(clue.text) if clue is not None else None
     if clue is None or match is None:
         return None
     groups = match.groups()
-    number, thousand = next(
-        ((groups[at], groups[at + 1]) for at in range(0, len(groups), 2) if groups[at]), ("", None)
-    )
+    number, thousand = next(((groups[at], groups[at + 1]) for at in range(0, len(groups), 2) if groups[at]), ("", None))
     if not number:
         return None
     count = int(float(number.replace(",", "")) * (1000 if thousand else 1))

@@ -13,16 +13,13 @@ from advisor.model.failure import Frame, Mention
 from advisor.rules.clues import Words, anywhere, in_frames, in_words, search, words
 from advisor.rules.samples import a_failure, a_log
 
+
 def _all_words() -> list[tuple[str, Words]]:
     """Every pattern with needles that a module of the rules defines."""
     found = []
     for info in pkgutil.walk_packages(advisor.rules.__path__, "advisor.rules."):
         module = importlib.import_module(info.name)
-        found += [
-            (f"{info.name.rpartition('.')[2]}.{name}", value)
-            for name, value in vars(module).items()
-            if isinstance(value, Words)
-        ]
+        found += [(f"{info.name.rpartition('.')[2]}.{name}", value) for name, value in vars(module).items() if isinstance(value, Words)]
     return found
 
 

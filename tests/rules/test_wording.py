@@ -31,9 +31,7 @@ def test_durations_take_the_unit_that_suits_them(duration_seconds: float, text: 
     assert seconds_text(duration_seconds) == text
 
 
-@pytest.mark.parametrize(
-    ("ratio", "text"), [(0, "0%"), (0.043, "4.3%"), (0.0996, "10%"), (0.43, "43%"), (1, "100%")]
-)
+@pytest.mark.parametrize(("ratio", "text"), [(0, "0%"), (0.043, "4.3%"), (0.0996, "10%"), (0.43, "43%"), (1, "100%")])
 def test_ratios_are_percentages(ratio: float, text: str) -> None:
     assert ratio_text(ratio) == text
 

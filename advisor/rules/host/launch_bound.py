@@ -8,7 +8,7 @@ before the next one arrives, and idles in between. A faster card would idle more
 
 ## How it is recognized
 
-The device idles for at least 15% of the time with an empty launch queue: the kernel that ends the
+The device idles for at least 15% of the time with an empty launch queue, in gaps shorter than a millisecond: the kernel that ends the
 gap was launched only after the device had run dry, while the host was busy launching, and was not
 waiting for data or for the device. At least a tenth of all kernels find the device idle in this
 way. Where CUDA or HIP graphs issue most kernels, launches do not set the pace and the rule is
@@ -112,7 +112,8 @@ def launch_bound(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
 def _by_trace(
     breakdown: StepBreakdown, launches: LaunchProfile, mix: KernelMix | None
 ) -> Finding | None:
-    idle = breakdown.seconds["launch"]
+    idle = min(breakdown.seconds["launch"], launches.short_gap_seconds)
+    idle = max(0.0, idle - launches.profiler_seconds)
     if (
         idle < LEAST_RATIO * breakdown.window_seconds
         or launches.starved_ratio < LEAST_STARVED_RATIO
@@ -127,10 +128,13 @@ def _by_trace(
             "does not launch them fast enough."
         ),
         severity=Severity.WARNING,
-        confidence=certainty(0.7 if launches.has_python else 0.85, breakdown, mix),
+        confidence=certainty(0.7 if launches.has_python else 0.8, breakdown, mix),
         observations=(
             Observation(
-                statement=f"idle with an empty launch queue: {seconds_text(idle)}",
+                statement=(
+                    f"idle with an empty launch queue: {seconds_text(idle)}, after some {seconds_text(launches.profiler_seconds)} are left "
+                    "out for the profiler's own recording"
+                ),
                 value=idle,
                 unit="seconds",
                 source=breakdown.source,
@@ -252,6 +256,7 @@ def fires() -> Case:
             median_queue_seconds=8e-6,
             starved_ratio=0.9,
             starved_seconds=0.5,
+            short_gap_seconds=0.5,
         ),
         a_mix(kernel_count=33_000, median_kernel_seconds=6e-6),
     )
@@ -271,6 +276,7 @@ def clean() -> Case:
             median_queue_seconds=40e-6,
             starved_ratio=0.4,
             starved_seconds=0.16,
+            short_gap_seconds=0.16,
         ),
         a_mix(kernel_count=33_000, median_kernel_seconds=6e-6),
     )

@@ -23,7 +23,7 @@ slow steps also occur later, and the rule is silent.
 """
 
 from advisor.model.case import Case
-from advisor.model.finding import Action, Finding, Impact, Observation, Severity
+from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.model.kernels import KernelMix, StepTimes
 from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
@@ -94,7 +94,6 @@ def warm_up_in_window(
                 change="start the clock after ten steps, with torch.cuda.synchronize() before it",
             ),
         ),
-        impact=Impact(step_ratio=0.0),
     )
 
 

@@ -112,13 +112,10 @@ def activations_dominate(
     if batch is not None:
         prior = max(prior, BATCH_SCORE)
     score = STATED_SCORE if stated is not None else generic(prior, failure)
-    clues = [
-        clue.observation("the text speaks of the activations' size") for clue in (stated, batch) if clue
-    ]
+    clues = [clue.observation("the text speaks of the activations' size") for clue in (stated, batch) if clue]
     return Finding(
         statement="The device was full of live memory. In training, what the forward pass keeps for "
-        "backward is the commonest reason"
-        + (", and the text says so." if clues else "; the message itself does not say which block."),
+        "backward is the commonest reason" + (", and the text says so." if clues else "; the message itself does not say which block."),
         severity=severity_of(failure),
         confidence=score,
         observations=(failure_fact(failure), *clues),
@@ -128,9 +125,7 @@ def activations_dominate(
     )
 
 
-def _from_ledger(
-    ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None
-) -> Finding | None:
+def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Finding | None:
     severity = ledger_severity(ledger, failure, record)
     if severity is None or not dominates(ledger, "activations"):
         return None

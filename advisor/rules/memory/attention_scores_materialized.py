@@ -115,9 +115,7 @@ def attention_scores_materialized(failure: Failure | None, log: LogText | None) 
     )
 
 
-def _found(
-    failure: Failure, log: LogText | None, stated: Clue | None
-) -> tuple[float, str, tuple[Observation, ...]] | None:
+def _found(failure: Failure, log: LogText | None, stated: Clue | None) -> tuple[float, str, tuple[Observation, ...]] | None:
     request = failure.requested_bytes
     elsewhere = figures_point_elsewhere(failure) not in {None, "MEM701"}
     frame = in_frames(_SCORES, failure, innermost=INNERMOST_FRAMES)
@@ -144,9 +142,7 @@ def _found(
     return None
 
 
-def _square(
-    failure: Failure, log: LogText | None
-) -> tuple[str, tuple[Observation, ...]] | None:
+def _square(failure: Failure, log: LogText | None) -> tuple[str, tuple[Observation, ...]] | None:
     length = sequence_length(None, log)
     if length is None or failure.requested_bytes is None:
         return None

@@ -109,17 +109,15 @@ def _score(failure: Failure, log: LogText | None, stated: Clue | None) -> tuple[
         return STATED_SCORE, stated
     if in_words(_KEEPS_OUTPUTS, failure, log) is not None:
         return 0.0, None
-    grows = in_words(_GROWS, failure, log)
+    grows, named = in_words(_GROWS, failure, log), in_words(_NAMED, failure, log)
     if grows is not None:
         return GROWS_SCORE, grows
     if failure.phase is Phase.EVALUATION:
-        return (EVALUATION_SCORE if failure.frames else NAMED_SCORE), in_words(_NAMED, failure, log)
+        return (EVALUATION_SCORE if failure.frames else NAMED_SCORE), named
     if failure.phase is Phase.GENERATION:
         return GENERATION_SCORE, None
-    named = in_words(_NAMED, failure, log)
-    if failure.phase is Phase.UNKNOWN and named is not None:
-        return NAMED_SCORE, named
-    return 0.0, None
+    is_placed = failure.phase is Phase.UNKNOWN and named is not None
+    return (NAMED_SCORE, named) if is_placed else (0.0, None)
 
 
 def _finding(failure: Failure | None, clue: Clue | None, score: float) -> Finding:
@@ -137,19 +135,14 @@ def _finding(failure: Failure | None, clue: Clue | None, score: float) -> Findin
         )
     return Finding(
         statement="Evaluation or generation keeps every batch's graph, as if a backward pass followed: "
-        + (
-            "gradients are enabled there."
-            if score >= STATED_SCORE
-            else "nothing shows that gradients are turned off there."
-        ),
+        + ("gradients are enabled there." if score >= STATED_SCORE else "nothing shows that gradients are turned off there."),
         severity=severity_of(failure) if failure is not None else Severity.WARNING,
         confidence=score,
         observations=tuple(facts),
         actions=(
             Action(
                 title="Turn gradients off around evaluation",
-                change="with torch.inference_mode():  # or torch.no_grad(); model.eval() does not do it\n"
-                "    for batch in loader: ...",
+                change="with torch.inference_mode():  # or torch.no_grad(); model.eval() does not do it\n    for batch in loader: ...",
                 cost="none",
             ),
             Action(

@@ -109,11 +109,7 @@ def _finding(failure: Failure | None, clue: Clue, score: float) -> Finding:
     facts = (failure_fact(failure),) if failure is not None else ()
     return Finding(
         statement="A checkpoint is being loaded onto the device, beside the model that it is for"
-        + (
-            "."
-            if score >= STATED_SCORE
-            else "; the text suggests it by a restart, and does not show it."
-        ),
+        + ("." if score >= STATED_SCORE else "; the text suggests it by a restart, and does not show it."),
         severity=severity_of(failure),
         confidence=score,
         observations=(*facts, clue.observation("it loads a checkpoint")),
@@ -131,19 +127,11 @@ def _explained(failure: Failure | None, score: float) -> tuple[str, ...]:
     return ("MEM101", "MEM601") if score >= RESTORING_SCORE and is_elsewhere else ("MEM101",)
 
 
-def _from_ledger(
-    ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None
-) -> Finding | None:
+def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Finding | None:
     severity = ledger_severity(ledger, failure, record)
-    restored = [
-        site
-        for site in ledger.sites
-        if site.live_bytes and any(_RESTORING.search(frame) for frame in site.stack)
-    ]
+    restored = [site for site in ledger.sites if site.live_bytes and any(_RESTORING.search(frame) for frame in site.stack)]
     loaded = sum(site.live_bytes for site in restored)
-    others = ledger.entry("weights") - sum(
-        site.live_bytes for site in restored if site.block == "weights"
-    )
+    others = ledger.entry("weights") - sum(site.live_bytes for site in restored if site.block == "weights")
     if severity is None or loaded < LEAST_LOADED_BYTES or others < loaded // 2:
         return None
     return Finding(
@@ -158,15 +146,12 @@ def _from_ledger(
     )
 
 
-def _actions(
-    ledger: MemoryLedger | None, record: AllocatorRecord | None, loaded_bytes: int
-) -> tuple[Action, ...]:
+def _actions(ledger: MemoryLedger | None, record: AllocatorRecord | None, loaded_bytes: int) -> tuple[Action, ...]:
     predicted, verified_by = saving(ledger, record, loaded_bytes)
     return (
         Action(
             title="Load the checkpoint to the host",
-            change='state = torch.load(path, map_location="cpu", mmap=True, weights_only=True)\n'
-            "model.load_state_dict(state); del state",
+            change='state = torch.load(path, map_location="cpu", mmap=True, weights_only=True)\nmodel.load_state_dict(state); del state',
             cost="host memory for the checkpoint; with mmap=True only for what is read",
             predicted=predicted,
             verified_by=verified_by,
@@ -215,8 +200,6 @@ def clean() -> Case:
             phase=Phase.LOADING,
             requested_bytes=64 * MIB,
             allocated_bytes=78 * GIB,
-            frames=(
-                Frame(filename="train.py", line=12, function="main", code='model = Model().to("cuda")'),
-            ),
+            frames=(Frame(filename="train.py", line=12, function="main", code='model = Model().to("cuda")'),),
         )
     )

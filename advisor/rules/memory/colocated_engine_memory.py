@@ -30,7 +30,7 @@ from advisor.rules.capacity import (
     is_capacity_failure,
     severity_of,
 )
-from advisor.rules.clues import Clue, anywhere, in_frames, words
+from advisor.rules.clues import Clue, anywhere, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
 
@@ -47,11 +47,12 @@ INSIDE_SCORE = 0.6
 """Score where an engine is made as a part of another object, and nothing names a trainer."""
 
 METHOD_SCORE = 0.45
-"""Score where a traceback lies in a training step of such a job, or where only the method (PPO, GRPO) is named: most of its jobs share devices with an engine."""
+"""Score where only the method (PPO, GRPO) is named, most of whose jobs share devices with an engine, or
+where a traceback lies in a training step of one."""
 
 _ENGINE = words(
-    "llm|sglang|cumem|rollout",
-    r"\bvllm\b|\bsglang\b|\bLLM\(|LLMRayActor|LLMEngine|cumem|rollout",
+    "llm|sglang|cumem",
+    r"\bvllm\b|\bsglang\b|\bLLM\(|LLMRayActor|LLMEngine|cumem",
 )
 _INSIDE = words(
     "self.",
@@ -73,23 +74,14 @@ def colocated_engine_memory(failure: Failure, log: LogText | None) -> Finding | 
     """An engine fails inside a trainer, or a trainer beside an engine."""
     if not is_capacity_failure(failure) and failure.kind not in KINDS:
         return None
-    inside = anywhere(_INSIDE, failure, log)
-    method = in_frames(_METHOD, failure) or anywhere(_METHOD, failure, log)
-    engine = anywhere(_ENGINE, failure, log)
-    cumem = anywhere(_CUMEM, failure, log)
-    is_step = bool(failure.frames) and failure.phase in TRAINING_ONLY_PHASES
-    score, clues = _score(inside, method, engine, cumem, log, is_step=is_step)
+    score, clues = _score(failure, log)
     if not score:
         return None
     facts = dict.fromkeys(clue.observation("the log shows") for clue in clues if clue is not None)
     share = _share(log)
     return Finding(
         statement="A trainer and an inference engine share the device, and each holds its part of it"
-        + (
-            f"; the engine takes {share.statement.rpartition(' ')[2]} of the whole device."
-            if share is not None
-            else "."
-        ),
+        + (f"; the engine takes {share.statement.rpartition(' ')[2]} of the whole device." if share is not None else "."),
         severity=severity_of(failure),
         confidence=score,
         observations=(failure_fact(failure), *facts, *((share,) if share is not None else ())),
@@ -122,20 +114,22 @@ def colocated_engine_memory(failure: Failure, log: LogText | None) -> Finding | 
     )
 
 
-def _score(
-    inside: Clue | None, method: Clue | None, engine: Clue | None, cumem: Clue | None, log: LogText | None
-) -> tuple[float, tuple[Clue | None, ...]]:
+def _score(failure: Failure, log: LogText | None) -> tuple[float, tuple[Clue | None, ...]]:
+    inside, method = anywhere(_INSIDE, failure, log), anywhere(_METHOD, failure, log)
+    engine, cumem = anywhere(_ENGINE, failure, log), anywhere(_CUMEM, failure, log)
     serves = engine is not None or (log is not None and bool({"vllm", "sglang"} & set(log.frameworks)))
+    is_step = bool(failure.frames) and failure.phase in TRAINING_ONLY_PHASES
     if method is not None and is_step:
         return METHOD_SCORE, (method,)
     if method is not None and (inside is not None or serves):
         return BOTH_SCORE, (inside or engine, method)
-    if cumem is not None:
-        return SLEEP_ALLOCATOR_SCORE, (cumem,)
-    if inside is not None:
-        return INSIDE_SCORE, (inside,)
-    if method is not None:
-        return METHOD_SCORE, (method,)
+    for score, clue in (
+        (SLEEP_ALLOCATOR_SCORE, cumem),
+        (INSIDE_SCORE, inside),
+        (METHOD_SCORE, method),
+    ):
+        if clue is not None:
+            return score, (clue,)
     return 0.0, ()
 
 
@@ -152,9 +146,7 @@ def fires() -> Case:
     return a_case(
         a_failure(
             requested_bytes=2 * GIB,
-            frames=(
-                Frame(filename="trl/grpo_trainer.py", line=400, function="__init__", code="self.llm = LLM("),
-            ),
+            frames=(Frame(filename="trl/grpo_trainer.py", line=400, function="__init__", code="self.llm = LLM("),),
         ),
         a_log(settings=(("vllm_gpu_memory_utilization", "0.9"),), frameworks=("vllm", "transformers")),
     )

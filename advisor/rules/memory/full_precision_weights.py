@@ -91,9 +91,7 @@ def full_precision_weights(
             saved = int(half)
             facts = (
                 size.fact,
-                arithmetic_fact(
-                    f"{parameters_text(size.parameter_count)} parameters × 2 bytes (bf16)", half, size.fact
-                ),
+                arithmetic_fact(f"{parameters_text(size.parameter_count)} parameters × 2 bytes (bf16)", half, size.fact),
             )
     if saved is None and stated is None:
         return None
@@ -159,9 +157,7 @@ def _in_bf16(predicted: Prediction) -> Action:
         change="from_pretrained(..., torch_dtype=torch.bfloat16)  # or model.to(torch.bfloat16) on the host",
         cost="pure bf16 training needs an fp32 master copy or stochastic rounding to keep its accuracy",
         predicted=predicted,
-        verified_by=Verification.ARITHMETIC
-        if predicted.peak_bytes is not None
-        else Verification.NONE,
+        verified_by=Verification.ARITHMETIC if predicted.peak_bytes is not None else Verification.NONE,
     )
 
 
@@ -181,9 +177,7 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The weights of the same model take 2 bytes a parameter on a full device."""
-    return a_case(
-        a_ledger(device_bytes=24 * GIB, weights=13 * GIB, kv_cache=10 * GIB), _a_shape_of_seven_billion()
-    )
+    return a_case(a_ledger(device_bytes=24 * GIB, weights=13 * GIB, kv_cache=10 * GIB), _a_shape_of_seven_billion())
 
 
 def _a_shape_of_seven_billion() -> TransformerShape:

@@ -77,8 +77,7 @@ def kv_budget_exhausted(failure: Failure | None, log: LogText | None) -> Finding
     preempted = in_words(_PREEMPTED, None, log)
     if failure is None and preempted is not None:
         return Finding(
-            statement="The engine runs short of cache for keys and values: it interrupts requests and "
-            "computes them again.",
+            statement="The engine runs short of cache for keys and values: it interrupts requests and computes them again.",
             severity=Severity.WARNING,
             confidence=PREEMPTED_SCORE,
             observations=(preempted.observation("the engine says"),),
@@ -87,9 +86,7 @@ def kv_budget_exhausted(failure: Failure | None, log: LogText | None) -> Finding
     if failure is None or not is_capacity_failure(failure):
         return None
     allocating = anywhere(_ALLOCATING, failure, log)
-    names_engine = in_words(_ENGINE, failure, log) is not None or (
-        log is not None and bool({"vllm", "sglang"} & set(log.frameworks))
-    )
+    names_engine = in_words(_ENGINE, failure, log) is not None or (log is not None and bool({"vllm", "sglang"} & set(log.frameworks)))
     if allocating is not None and (names_engine or failure.phase is Phase.ENGINE_START):
         score = STARTING_SCORE
         facts = [allocating.observation("it allocates the cache")]
@@ -118,16 +115,11 @@ def _refused(failure: Failure, log: LogText | None) -> Finding:
     statement = "The engine found no memory for its cache of keys and values beside the weights."
     if needed is not None and available is not None:
         statement = (
-            f"The cache holds {available:,} tokens, and one request of full length needs {needed:,}: "
-            f"{needed - available:,} too many."
+            f"The cache holds {available:,} tokens, and one request of full length needs {needed:,}: {needed - available:,} too many."
         )
         facts = [
-            Observation(
-                statement=f"{needed:,} tokens are needed", source=failure.source, value=float(needed), unit="tokens"
-            ),
-            Observation(
-                statement=f"{available:,} tokens fit", source=failure.source, value=float(available), unit="tokens"
-            ),
+            Observation(statement=f"{needed:,} tokens are needed", source=failure.source, value=float(needed), unit="tokens"),
+            Observation(statement=f"{available:,} tokens fit", source=failure.source, value=float(available), unit="tokens"),
         ]
     for name in _SHARE:
         value = log.setting(name) if log is not None else None

@@ -80,44 +80,29 @@ def kv_cache_dominates(
     if failure is None:
         return None
     if failure.kind is FailureKind.KV_CACHE_REFUSED:
-        return _finding(
-            failure,
-            REFUSED_SCORE,
-            "The engine has too little memory for keys and values beside the weights.",
-            (),
-        )
-    if not is_capacity_failure(failure):
-        return None
+        statement = "The engine has too little memory for keys and values beside the weights."
+        return _finding(failure, REFUSED_SCORE, statement, ())
+    return _from_text(failure, log) if is_capacity_failure(failure) else None
+
+
+def _from_text(failure: Failure, log: LogText | None) -> Finding | None:
     frame = in_frames(_APPENDING, failure, innermost=INNERMOST_FRAMES)
     if frame is not None and failure.phase not in {Phase.BACKWARD, Phase.ENGINE_START}:
-        return _finding(
-            failure,
-            APPENDING_SCORE,
-            "It failed while it appended to the keys and values of earlier tokens.",
-            (frame.observation("the refused request comes from"),),
-        )
+        statement = "It failed while it appended to the keys and values of earlier tokens."
+        return _finding(failure, APPENDING_SCORE, statement, (frame.observation("the refused request comes from"),))
     stated = in_words(_STATED, failure, log)
     if stated is not None and failure.phase in {Phase.GENERATION, Phase.UNKNOWN, Phase.ENGINE_START}:
-        return _finding(
-            failure,
-            generic(STATED_SCORE, failure),
-            "The text speaks of keys and values kept for long contexts or many requests.",
-            (stated.observation("the text says"),),
-        )
+        statement = "The text speaks of keys and values kept for long contexts or many requests."
+        return _finding(failure, generic(STATED_SCORE, failure), statement, (stated.observation("the text says"),))
     if failure.phase is Phase.GENERATION:
-        return _finding(
-            failure,
-            generic(GENERATION_SCORE, failure),
-            "It failed in generation, where the keys and values of all tokens are kept; the message "
-            "does not say how large they are.",
-            (),
+        statement = (
+            "It failed in generation, where the keys and values of all tokens are kept; the message does not say how large they are."
         )
+        return _finding(failure, generic(GENERATION_SCORE, failure), statement, ())
     return None
 
 
-def _finding(
-    failure: Failure, score: float, statement: str, facts: tuple[Observation, ...]
-) -> Finding:
+def _finding(failure: Failure, score: float, statement: str, facts: tuple[Observation, ...]) -> Finding:
     return Finding(
         statement=statement,
         severity=severity_of(failure),
@@ -129,9 +114,7 @@ def _finding(
     )
 
 
-def _from_ledger(
-    ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None
-) -> Finding | None:
+def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Finding | None:
     severity = ledger_severity(ledger, failure, record)
     if severity is None or not dominates(ledger, "kv_cache"):
         return None

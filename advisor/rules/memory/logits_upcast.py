@@ -80,9 +80,7 @@ LEAST_SITE_RATIO = 0.15
 CHUNK_TOKENS = 1024
 """A chunk of this many tokens keeps the product efficient and its logits below 1 GiB."""
 
-PHASES_WITHOUT_LOGITS = frozenset(
-    {Phase.OPTIMIZER_STEP, Phase.LOADING, Phase.CHECKPOINT, Phase.DATA}
-)
+PHASES_WITHOUT_LOGITS = frozenset({Phase.OPTIMIZER_STEP, Phase.LOADING, Phase.CHECKPOINT, Phase.DATA})
 """Phases in which a request of that size is the embedding, its state or its copy."""
 
 INNERMOST_FRAMES = 8
@@ -154,9 +152,8 @@ def _statement(logits: Logits, failure: Failure) -> str:
     if request is None:
         return f"One tensor of logits takes {bytes_text(logits.size_bytes)}: {logits.words}."
     exactly = "exactly " if logits.is_exact else ""
-    return (
-        f"The refused {bytes_text(request)} is {exactly}the logits of {logits.token_count:,} tokens in "
-        f"{logits.dtype}" + (", or an embedding of that width." if logits.is_ambiguous else ".")
+    return f"The refused {bytes_text(request)} is {exactly}the logits of {logits.token_count:,} tokens in {logits.dtype}" + (
+        ", or an embedding of that width." if logits.is_ambiguous else "."
     )
 
 
@@ -167,9 +164,7 @@ def _won(logits: Logits) -> int | None:
     return logits.size_bytes - logits.size_bytes * CHUNK_TOKENS // logits.token_count
 
 
-def _by_place(
-    failure: Failure, log: LogText | None
-) -> tuple[float, str, tuple[Observation, ...]]:
+def _by_place(failure: Failure, log: LogText | None) -> tuple[float, str, tuple[Observation, ...]]:
     """Where it failed, or what the text says of logits; a score of 0 where neither names them."""
     if failure.phase is Phase.EVALUATION:
         return 0.0, "", ()
@@ -200,8 +195,7 @@ def _from_words(log: LogText | None) -> Finding | None:
     if not facts:
         return None
     return Finding(
-        statement="The logits of a whole micro-batch are held at once; they are among the largest "
-        "tensors of a step.",
+        statement="The logits of a whole micro-batch are held at once; they are among the largest tensors of a step.",
         severity=Severity.WARNING,
         confidence=STATED_SCORE,
         observations=tuple(facts),
@@ -221,7 +215,7 @@ def _from_ledger(ledger: MemoryLedger, record: AllocatorRecord | None) -> Findin
         severity=severity,
         confidence=0.85,
         observations=site_facts(sites, ledger.source),
-        actions=_actions(None, None),
+        actions=_actions(None),
         impact=Impact(recoverable_bytes=held),
     )
 
@@ -286,9 +280,7 @@ def clean() -> Case:
             phase=Phase.FORWARD,
             requested_bytes=112 * MIB,
             resolution_bytes=5 * 1024,
-            frames=(
-                Frame(filename="model.py", line=88, function="forward", code="return self.down_proj(x)"),
-            ),
+            frames=(Frame(filename="model.py", line=88, function="forward", code="return self.down_proj(x)"),),
         ),
         a_log(
             settings=(

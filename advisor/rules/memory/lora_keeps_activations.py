@@ -81,8 +81,7 @@ def lora_keeps_activations(
         if severity not in {Severity.ERROR, Severity.WARNING} or not dominates(ledger, "activations"):
             return None
         return Finding(
-            statement="LoRA shrinks gradients and optimizer states, not activations, and activations are "
-            "what fills the device.",
+            statement="LoRA shrinks gradients and optimizer states, not activations, and activations are what fills the device.",
             severity=severity,
             confidence=LEDGER_SCORE,
             observations=(block_fact(ledger, "activations"), said),
@@ -94,8 +93,7 @@ def lora_keeps_activations(
     few = share is not None and share <= FEW_TRAINABLE_RATIO
     return Finding(
         statement="LoRA shrinks gradients and optimizer states, not activations: they are as large as in "
-        "full fine-tuning"
-        + (f", and only {ratio_text(share)} of the parameters are trained." if few and share is not None else "."),
+        "full fine-tuning" + (f", and only {ratio_text(share)} of the parameters are trained." if few and share is not None else "."),
         severity=severity_of(failure),
         confidence=generic(FEW_TRAINABLE_SCORE if few else PRIOR, failure),
         observations=(failure_fact(failure), said),

@@ -76,21 +76,20 @@ def memory_growth(
     """A steady slope of live bytes after each step, or words that say so."""
     if record is not None and record.growth_bytes_per_step is not None:
         return _from_record(record, ledger)
-    grows = in_words(_GROWS, failure, log)
+    grows, late = in_words(_GROWS, failure, log), in_words(_LATE, failure, log)
     if grows is not None and _HOST.search(grows.text):
         return None
     if failure is None:
-        if grows is None or not is_report(log):
-            return None
-        return _finding(Severity.WARNING, GROWTH_WORDS_SCORE, (grows.observation("the text says"),))
-    if not is_capacity_failure(failure) or failure.phase in {Phase.LOADING, Phase.ENGINE_START}:
+        clue, score, severity = (grows if is_report(log) else None), GROWTH_WORDS_SCORE, Severity.WARNING
+    elif not is_capacity_failure(failure) or failure.phase in {Phase.LOADING, Phase.ENGINE_START}:
         return None
-    late = in_words(_LATE, failure, log)
-    clue, score = (grows, STATED_SCORE) if grows is not None else (late, LATE_SCORE)
+    else:
+        clue, score = (grows, STATED_SCORE) if grows is not None else (late, LATE_SCORE)
+        severity = severity_of(failure)
     if clue is None:
         return None
-    facts = (failure_fact(failure), clue.observation("the text says"))
-    return _finding(severity_of(failure), score, facts)
+    facts = (failure_fact(failure),) if failure is not None else ()
+    return _finding(severity, score, (*facts, clue.observation("the text says")))
 
 
 def _from_record(record: AllocatorRecord, ledger: MemoryLedger | None) -> Finding | None:

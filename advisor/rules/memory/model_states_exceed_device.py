@@ -108,17 +108,10 @@ def model_states_exceed_device(
         return None
     facts = [failure_fact(failure)]
     score = _prior(failure, log)
-    statement = (
-        "Weights, gradients and optimizer states may be too large for the device, whatever the "
-        "batch; the message does not say."
-    )
+    statement = "Weights, gradients and optimizer states may be too large for the device, whatever the batch; the message does not say."
     size = model_size(failure, log, shape)
     states = state_bytes(size.parameter_count, failure, log) if size is not None else None
-    exceeds = (
-        states is not None
-        and states.total > (failure.total_bytes or math.inf)
-        and _is_training(failure, log)
-    )
+    exceeds = states is not None and states.total > (failure.total_bytes or math.inf) and _is_training(failure, log)
     if exceeds and size is not None and states is not None:
         score = SHAPE_SCORE if shape is not None else NAMED_SCORE
         facts += [
@@ -155,9 +148,7 @@ def _prior(failure: Failure, log: LogText | None) -> float:
     return generic(prior, failure)
 
 
-def _from_ledger(
-    ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None
-) -> Finding | None:
+def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Finding | None:
     severity = ledger_severity(ledger, failure, record)
     states = sum(map(ledger.entry, STATE_BLOCKS))
     if severity not in {Severity.ERROR, Severity.WARNING} or not ledger.device_bytes:
@@ -207,5 +198,3 @@ def clean() -> Case:
         ),
         a_record(oom_count=1, oom_requested_bytes=4 * GIB),
     )
-
-

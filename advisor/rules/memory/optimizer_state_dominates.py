@@ -142,12 +142,12 @@ _Found = tuple[float, str, tuple[Observation, ...]]
 
 
 def _from_text(failure: Failure, log: LogText | None) -> _Found | None:
-    making = in_frames(_MAKING, failure, innermost=INNERMOST_FRAMES)
-    if making is not None and failure.phase is not Phase.CHECKPOINT:
-        statement = "It failed while the optimizer made its states for the first time."
-        return MAKING_SCORE, statement, (making.observation("states are being made"),)
     if failure.phase is Phase.CHECKPOINT:
         return None
+    making = in_frames(_MAKING, failure, innermost=INNERMOST_FRAMES)
+    if making is not None:
+        statement = "It failed while the optimizer made its states for the first time."
+        return MAKING_SCORE, statement, (making.observation("states are being made"),)
     fits = in_words(_SGD_FITS, failure, log)
     if fits is not None:
         statement = "An optimizer with less state fits and this one does not: its states decide."
@@ -159,9 +159,8 @@ def _from_text(failure: Failure, log: LogText | None) -> _Found | None:
         facts: tuple[Clue, ...] = (first, adam) if adam is not None else (first,)
         statement = "It failed where the optimizer makes its states: at its first step."
         return score, statement, tuple(clue.observation("the text says") for clue in facts)
-    if failure.phase is Phase.OPTIMIZER_STEP:
-        if in_frames(_FOREACH, failure, innermost=INNERMOST_FRAMES) is not None:
-            return None
+    foreach = in_frames(_FOREACH, failure, innermost=INNERMOST_FRAMES)
+    if failure.phase is Phase.OPTIMIZER_STEP and foreach is None:
         statement = (
             "It failed inside the optimizer's step, which makes the states when it runs for the "
             "first time; if later steps passed before, it is the step's temporaries."
@@ -170,21 +169,16 @@ def _from_text(failure: Failure, log: LogText | None) -> _Found | None:
     return None
 
 
-def _from_size(
-    failure: Failure, log: LogText | None, shape: TransformerShape | None
-) -> _Found | None:
+def _from_size(failure: Failure, log: LogText | None, shape: TransformerShape | None) -> _Found | None:
     size = model_size(failure, log, shape)
     if size is None or not is_full_finetune(failure, log):
         return None
-    devices = shard_count(failure, log)
-    count = size.parameter_count / devices
-    states = count * OPTIMIZER_BYTES_PER_PARAMETER
-    rest = count * (STATE_BYTES_PER_PARAMETER - OPTIMIZER_BYTES_PER_PARAMETER)
+    states = state_bytes(size.parameter_count, failure, log)
     total = failure.total_bytes
-    decides = total is not None and rest < total <= rest + states
+    decides = total is not None and states.rest < total <= states.total
     facts = (
         size.fact,
-        arithmetic_fact(f"{parameters_text(count)} parameters a device × 12 bytes", states, size.fact),
+        arithmetic_fact(f"12 of {states.words} are the optimizer's", states.optimizer, size.fact),
     )
     statement = (
         f"Training all parameters with AdamW keeps {bytes_text(states.optimizer)} of optimizer states a device, "
@@ -214,18 +208,14 @@ def _within_budget(log: LogText | None, shape: TransformerShape | None) -> Findi
         confidence=FULL_FINETUNE_SCORE,
         observations=(
             budget.observation("the text names the memory"),
-            arithmetic_fact(
-                f"{parameters_text(size.parameter_count)} parameters × 12 bytes", states, size.fact
-            ),
+            arithmetic_fact(f"{parameters_text(size.parameter_count)} parameters × 12 bytes", states, size.fact),
         ),
         actions=_actions(None, None),
         settles=what_would_settle(None),
     )
 
 
-def _from_ledger(
-    ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None
-) -> Finding | None:
+def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Finding | None:
     severity = ledger_severity(ledger, failure, record)
     if severity is None or not dominates(ledger, "optimizer_states"):
         return None

@@ -62,9 +62,7 @@ _MAKING = words(
 
 
 @rule("MEM702", "optimizer-step-spike")
-def optimizer_step_spike(
-    failure: Failure | None, ledger: MemoryLedger | None, record: AllocatorRecord | None
-) -> Finding | None:
+def optimizer_step_spike(failure: Failure | None, ledger: MemoryLedger | None, record: AllocatorRecord | None) -> Finding | None:
     """Temporaries of the step, by frames or by the peak of a snapshot."""
     if is_attributed(ledger):
         return _from_ledger(ledger, failure, record)
@@ -88,18 +86,14 @@ def optimizer_step_spike(
     )
 
 
-def _from_ledger(
-    ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None
-) -> Finding | None:
+def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Finding | None:
     severity = ledger_severity(ledger, failure, record)
     if severity is None or record is None or record.peak_phase != Phase.OPTIMIZER_STEP.value:
         return None
     temporaries = ledger.entry("temporaries")
     if temporaries < LEAST_RATIO * held_bytes(ledger):
         return None
-    peak = Observation(
-        statement="the allocation that made the peak lies in the optimizer's step", source=record.source
-    )
+    peak = Observation(statement="the allocation that made the peak lies in the optimizer's step", source=record.source)
     return Finding(
         statement=f"The peak lies in the optimizer's step, whose temporaries take {bytes_text(temporaries)}.",
         severity=severity,

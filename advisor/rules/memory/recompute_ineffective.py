@@ -42,6 +42,9 @@ STATED_SCORE = 0.75
 LEDGER_SCORE = 0.7
 """Score where checkpointing is on and a snapshot shows activations as the largest block."""
 
+PHASES_WITHOUT_ACTIVATIONS = frozenset({Phase.LOADING, Phase.OPTIMIZER_STEP, Phase.CHECKPOINT, Phase.ENGINE_START})
+"""Phases whose failures checkpointing does not touch."""
+
 NO_FRAME_SCORE = 0.6
 """Score where checkpointing is on and the failing forward pass does not run inside it."""
 
@@ -80,42 +83,34 @@ def recompute_ineffective(
         severity = ledger_severity(ledger, failure, record)
         if on is None or severity is None or not dominates(ledger, "activations"):
             return None
-        activations = ledger.entry("activations")
-        return _finding(
-            severity,
-            LEDGER_SCORE,
-            (block_fact(ledger, "activations"), on),
-            Impact(recoverable_bytes=activations // 2),
-        )
-    warned = in_words(_WARNED, failure, log)
-    stated = in_words(_STATED, failure, log)
+        held = (block_fact(ledger, "activations"), on)
+        return _finding(severity, LEDGER_SCORE, held, ledger.entry("activations") // 2)
     if failure is None:
-        if stated is None or not is_report(log):
-            return None
-        return _finding(Severity.WARNING, STATED_SCORE, (stated.observation("the text says"),))
-    if not is_capacity_failure(failure):
+        stated = in_words(_STATED, None, log) if is_report(log) else None
+        said = (stated.observation("the text says"),) if stated is not None else ()
+        return _finding(Severity.WARNING, STATED_SCORE, said) if said else None
+    if not is_capacity_failure(failure) or failure.phase in PHASES_WITHOUT_ACTIVATIONS:
         return None
-    facts = (failure_fact(failure),)
-    severity = severity_of(failure)
-    if failure.phase in {Phase.LOADING, Phase.OPTIMIZER_STEP, Phase.CHECKPOINT, Phase.ENGINE_START}:
-        return None
+    score, facts = _from_text(failure, log, on)
+    return _finding(severity_of(failure), score, (failure_fact(failure), *facts)) if score else None
+
+
+def _from_text(failure: Failure, log: LogText | None, on: Observation | None) -> tuple[float, tuple[Observation, ...]]:
+    """How sure the text makes it, and by what; a score of 0 where it says nothing."""
+    warned = in_words(_WARNED, failure, log)
     if warned is not None:
-        said = warned.observation("PyTorch warns that checkpointing has nothing to work on")
-        return _finding(severity, WARNED_SCORE, (*facts, said))
+        return WARNED_SCORE, (warned.observation("PyTorch warns that checkpointing has nothing to work on"),)
+    stated = in_words(_STATED, failure, log)
     if stated is not None:
-        return _finding(severity, STATED_SCORE, (*facts, stated.observation("the text says")))
-    if (
-        on is not None
-        and failure.phase is Phase.FORWARD
-        and in_frames(_LAYER_FRAME, failure) is not None
-        and in_frames(_CHECKPOINT_FRAME, failure) is None
-    ):
-        absent = Observation(
-            statement="the traceback passes through the layers and shows no frame of checkpointing",
-            source=failure.source,
-        )
-        return _finding(severity, NO_FRAME_SCORE, (*facts, on, absent))
-    return None
+        return STATED_SCORE, (stated.observation("the text says"),)
+    is_outside = in_frames(_LAYER_FRAME, failure) is not None and in_frames(_CHECKPOINT_FRAME, failure) is None
+    if on is None or failure.phase is not Phase.FORWARD or not is_outside:
+        return 0.0, ()
+    absent = Observation(
+        statement="the traceback passes through the layers and shows no frame of checkpointing",
+        source=failure.source,
+    )
+    return NO_FRAME_SCORE, (on, absent)
 
 
 def _is_on(log: LogText | None) -> Observation | None:
@@ -126,9 +121,7 @@ def _is_on(log: LogText | None) -> Observation | None:
     return None
 
 
-def _finding(
-    severity: Severity, score: float, facts: tuple[Observation, ...], impact: Impact | None = None
-) -> Finding:
+def _finding(severity: Severity, score: float, facts: tuple[Observation, ...], saved_bytes: int | None = None) -> Finding:
     return Finding(
         statement="Checkpointing was asked for, and the activations are not smaller for it.",
         severity=severity,
@@ -153,7 +146,7 @@ def _finding(
             checkpointing(None, None),
         ),
         settles=what_would_settle(None),
-        impact=impact or Impact(),
+        impact=Impact(recoverable_bytes=saved_bytes),
     )
 
 

@@ -68,11 +68,7 @@ def request_exceeds_device(failure: Failure) -> Finding | None:
         value=float(request // 4),
         unit="count",
     )
-    where = (
-        (Observation(statement=f'asked for by "{quoted(frame_text(place))}"', source=failure.source),)
-        if place is not None
-        else ()
-    )
+    where = (Observation(statement=f'asked for by "{quoted(frame_text(place))}"', source=failure.source),) if place is not None else ()
     return Finding(
         statement=f"One request of {bytes_text(request)} is "
         + (

@@ -20,6 +20,8 @@ came and went, and try the same allocation alone; if that fails too, the driver 
 
 ## What it is confused with
 
+A device that is all but full: below 5% free, capacity remains the likelier reason, and this is only a candidate.
+
 A cap that the message names is MEM605; a single allocation that the platform does not allow MEM707. A
 device that is nearly full (MEM102, MEM201) has less free than was asked for.
 """
@@ -52,6 +54,10 @@ NEAR_RATIO = 0.05
 AMPLE_FACTOR = 2.0
 """Free over request from which no rounding and no fragmentation of the driver explains it."""
 
+CROWDED_RATIO = 0.05
+"""Free over the device's total below which the device counts as full all the same: the driver needs pages of its own, and the figure
+is read after the failure, when other threads have already given memory back."""
+
 _WINDOWS = re.compile(r"[A-Za-z]:\\|\\site-packages\\")
 
 
@@ -61,6 +67,12 @@ class _Refused:
     free: int
     slack: int
     source: Source
+    total: int | None = None
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the device was nearly full, whatever was free."""
+        return self.total is not None and self.free < CROWDED_RATIO * self.total
 
 
 @rule("MEM708", "request-fits-free-memory")
@@ -71,13 +83,13 @@ def request_fits_free_memory(
     refused = _of_message(failure) or _of_record(record)
     if refused is None or refused.free < refused.requested:
         return None
-    near = refused.free - refused.requested <= max(refused.slack, NEAR_RATIO * refused.requested)
+    near = refused.is_crowded or refused.free - refused.requested <= max(refused.slack, NEAR_RATIO * refused.requested)
     ample = refused.free >= AMPLE_FACTOR * refused.requested
     windows = _is_windows(failure, log)
     return Finding(
         statement=_statement(refused, near=near),
         severity=severity_of(failure) if failure is not None else Severity.ERROR,
-        confidence=0.45 if near else 0.9 if ample else 0.8,
+        confidence=0.3 if refused.is_crowded else 0.45 if near else 0.9 if ample else 0.8,
         observations=(
             bytes_fact(
                 f"{bytes_text(refused.requested)} was asked of the driver",
@@ -118,7 +130,7 @@ def _of_message(failure: Failure | None) -> _Refused | None:
     if requested is None or free is None:
         return None
     slack = 2 * (failure.resolution_bytes or 0)
-    return _Refused(requested=requested, free=free, slack=slack, source=failure.source)
+    return _Refused(requested=requested, free=free, slack=slack, source=failure.source, total=failure.total_bytes)
 
 
 def _of_record(record: AllocatorRecord | None) -> _Refused | None:
@@ -134,6 +146,11 @@ def _of_record(record: AllocatorRecord | None) -> _Refused | None:
 
 def _statement(refused: _Refused, *, near: bool) -> str:
     asked, free = bytes_text(refused.requested), bytes_text(refused.free)
+    if refused.is_crowded:
+        return (
+            f"{free} was free and {asked} was refused on a device that was otherwise full: too little free memory to say "
+            "that capacity was not the reason."
+        )
     if near:
         return (
             f"{free} was free and {asked} was refused: too near to each other to tell whether the "

@@ -64,15 +64,11 @@ _CARRIED = words(
 
 
 @rule("MEM502", "retained-graph")
-def retained_graph(
-    record: AllocatorRecord | None, failure: Failure | None, log: LogText | None
-) -> Finding | None:
+def retained_graph(record: AllocatorRecord | None, failure: Failure | None, log: LogText | None) -> Finding | None:
     """Growth made of saved tensors, or a loss kept as a tensor."""
     if record is not None and record.growth_bytes_per_step is not None:
         return _from_record(record)
-    if failure is not None and (
-        not is_capacity_failure(failure) or failure.phase in {Phase.LOADING, Phase.ENGINE_START}
-    ):
+    if failure is not None and (not is_capacity_failure(failure) or failure.phase in {Phase.LOADING, Phase.ENGINE_START}):
         return None
     summed = in_words(_SUMMED, failure, log)
     retain = in_frames(_RETAIN, failure)
@@ -115,12 +111,9 @@ def _from_record(record: AllocatorRecord) -> Finding | None:
     return _finding(severity, 0.85, facts, saved)
 
 
-def _finding(
-    severity: Severity, score: float, facts: tuple[Observation, ...], saved_bytes: int | None
-) -> Finding:
+def _finding(severity: Severity, score: float, facts: tuple[Observation, ...], saved_bytes: int | None) -> Finding:
     return Finding(
-        statement="The graphs of earlier steps are kept alive, with their activations, by a tensor that is "
-        "carried from step to step.",
+        statement="The graphs of earlier steps are kept alive, with their activations, by a tensor that is carried from step to step.",
         severity=severity,
         confidence=score,
         observations=facts,

@@ -94,14 +94,8 @@ def second_model_copy(
     )
 
 
-def _from_ledger(
-    ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None
-) -> Finding | None:
-    copies = [
-        site
-        for site in ledger.sites
-        if site.block == "weights" and any(_COPYING.search(frame) for frame in site.stack)
-    ]
+def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Finding | None:
+    copies = [site for site in ledger.sites if site.block == "weights" and any(_COPYING.search(frame) for frame in site.stack)]
     copied = sum(site.live_bytes for site in copies)
     severity = ledger_severity(ledger, failure, record)
     weights = ledger.entry("weights")
@@ -119,9 +113,7 @@ def _from_ledger(
     )
 
 
-def _actions(
-    ledger: MemoryLedger | None, record: AllocatorRecord | None, copied_bytes: int
-) -> tuple[Action, ...]:
+def _actions(ledger: MemoryLedger | None, record: AllocatorRecord | None, copied_bytes: int) -> tuple[Action, ...]:
     predicted, verified_by = saving(ledger, record, copied_bytes)
     return (
         Action(

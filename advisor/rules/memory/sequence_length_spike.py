@@ -117,13 +117,7 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The tokenizer's warning in a job that runs."""
-    return a_case(
-        a_log(
-            mentions=(
-                _mention("Token indices sequence length is longer than the specified maximum (612 > 512)"),
-            )
-        )
-    )
+    return a_case(a_log(mentions=(_mention("Token indices sequence length is longer than the specified maximum (612 > 512)"),)))
 
 
 def _mention(text: str) -> Mention:

@@ -22,10 +22,14 @@ Somebody else's memory on the same device (MEM601). Loading in fp32 what is mean
 (MEM105). A checkpoint that is loaded onto the device beside the model (MEM107).
 """
 
+from dataclasses import dataclass
+
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Phase
-from advisor.model.finding import Action, Finding, Prediction, Verification
+from advisor.model.finding import Action, Finding, Impact, Prediction, Verification
+from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.model.transformer import TransformerShape
+from advisor.rules.blocks import block_fact, is_attributed, ledger_severity
 from advisor.rules.capacity import (
     SMALL_DEVICE_BYTES,
     failure_fact,
@@ -82,28 +86,25 @@ SHAPE_SCORE = 0.93
 
 @rule("MEM101", "weights-exceed-device")
 def weights_exceed_device(
-    failure: Failure, log: LogText | None, shape: TransformerShape | None
+    failure: Failure | None,
+    log: LogText | None,
+    ledger: MemoryLedger | None,
+    record: AllocatorRecord | None,
+    shape: TransformerShape | None,
 ) -> Finding | None:
     """Parameters × bytes exceed the capacity, or the failure came while loading."""
-    if not is_capacity_failure(failure) or failure.phase not in PRIOR_BY_PHASE:
+    if is_attributed(ledger):
+        return _from_ledger(ledger, failure, record)
+    if failure is None or not is_capacity_failure(failure) or failure.phase not in PRIOR_BY_PHASE:
         return None
     size = model_size(failure, log, shape)
-    exceeding = _exceeding(failure, log, size)
-    if exceeding is not None and size is not None:
-        each, devices, weights = exceeding
+    sums = _exceeding(failure, log, shape, size)
+    if sums is not None and size is not None:
         is_sure = shape is not None or failure.phase is Phase.LOADING
         score = SHAPE_SCORE if is_sure else NAMED_SCORE
-        facts = [
-            size.fact,
-            arithmetic_fact(
-                f"{parameters_text(size.parameter_count)} parameters × {each:g} bytes", weights, size.fact
-            ),
-        ]
-        statement = (
-            f"The weights alone take {bytes_text(weights)}"
-            + (f", {bytes_text(weights / devices)} on each of {devices} devices" if devices > 1 else "")
-            + f", and the device has {bytes_text(failure.total_bytes or 0)}: no batch size makes that fit."
-        )
+        fact = f"{parameters_text(size.parameter_count)} parameters × {sums.bytes_per_parameter:g} bytes"
+        facts = [size.fact, arithmetic_fact(fact, sums.total_bytes, size.fact)]
+        statement = sums.statement(failure)
     else:
         score, facts = _prior(failure), []
         statement = (
@@ -116,23 +117,58 @@ def weights_exceed_device(
         severity=severity_of(failure),
         confidence=score,
         observations=(failure_fact(failure), *facts),
-        actions=_actions(failure, size),
-        settles=None if exceeding is not None else live_after_loading(),
+        actions=_actions(failure.total_bytes, size),
+        settles=None if sums is not None else live_after_loading(),
         ruled_out=ruled_out_by_figures(failure),
-        supersedes=("MEM102", "MEM201") if exceeding is not None else (),
+        supersedes=("MEM102", "MEM201") if sums is not None else (),
     )
 
 
-def _exceeding(
-    failure: Failure, log: LogText | None, size: ModelSize | None
-) -> tuple[float, int, float] | None:
-    """Bytes a parameter, devices, bytes of all weights, where a device's part exceeds its capacity."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Weights:
+    """The bytes of all weights, which do not fit into the devices that share them."""
+
+    bytes_per_parameter: float
+    total_bytes: float
+    device_count: int
+
+    def statement(self, failure: Failure) -> str:
+        each = self.total_bytes / self.device_count
+        shared = f", {bytes_text(each)} on each of {self.device_count} devices" if self.device_count > 1 else ""
+        return (
+            f"The weights alone take {bytes_text(self.total_bytes)}{shared}, and the device has "
+            f"{bytes_text(failure.total_bytes or 0)}: no batch size makes that fit."
+        )
+
+
+def _exceeding(failure: Failure, log: LogText | None, shape: TransformerShape | None, size: ModelSize | None) -> _Weights | None:
+    """The weights, where a device's part of them exceeds its capacity."""
     if size is None or not failure.total_bytes or keeps_weights_on_host(failure, log):
         return None
-    each = weight_bytes_per_parameter(failure, log)
-    devices = device_count(failure, log)
-    weights = size.parameter_count * each
-    return (each, devices, weights) if weights / devices > failure.total_bytes else None
+    found = _Weights(
+        bytes_per_parameter=(each := weight_bytes_per_parameter(failure, log, shape)),
+        total_bytes=size.parameter_count * each,
+        device_count=device_count(failure, log),
+    )
+    return found if found.total_bytes / found.device_count > failure.total_bytes else None
+
+
+def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Finding | None:
+    """A snapshot in which weights, and nothing that training adds, fill the device."""
+    severity = ledger_severity(ledger, failure, record)
+    weights = ledger.entry("weights")
+    if severity is None or not ledger.device_bytes or weights < FULL_RATIO * ledger.device_bytes:
+        return None
+    if ledger.entry("gradients") or ledger.entry("optimizer_states"):
+        return None
+    return Finding(
+        statement=f"The weights take {bytes_text(weights)} of the device's {bytes_text(ledger.device_bytes)}.",
+        severity=severity,
+        confidence=0.9,
+        observations=(block_fact(ledger, "weights"),),
+        actions=_actions(ledger.device_bytes, None),
+        impact=Impact(recoverable_bytes=weights // 2),
+    )
 
 
 def _prior(failure: Failure) -> float:
@@ -148,13 +184,13 @@ def _prior(failure: Failure) -> float:
     return generic(prior, failure)
 
 
-def _actions(failure: Failure, size: ModelSize | None) -> tuple[Action, ...]:
+def _actions(device_bytes: int | None, size: ModelSize | None) -> tuple[Action, ...]:
     def fits(bytes_per_parameter: float) -> tuple[Prediction, Verification]:
-        if size is None or not failure.total_bytes:
+        if size is None or not device_bytes:
             return Prediction(), Verification.NONE
         weights = int(size.parameter_count * bytes_per_parameter)
         return (
-            Prediction(peak_bytes=weights, fits=weights < failure.total_bytes),
+            Prediction(peak_bytes=weights, fits=weights < device_bytes),
             Verification.ARITHMETIC,
         )
 

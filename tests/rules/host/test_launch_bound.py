@@ -5,7 +5,7 @@ from advisor.rules.host.launch_bound import launch_bound
 from advisor.rules.samples import a_breakdown
 from advisor.rules.samples_time import a_launch_profile, a_mix, a_table
 
-SHORT = {"median_kernel_seconds": 6e-6, "starved_ratio": 0.6}
+SHORT = {"median_kernel_seconds": 6e-6, "starved_ratio": 0.6, "short_gap_seconds": 0.9}
 
 
 def check(breakdown=None, launches=None, mix=None, table=None, log=None):
@@ -61,3 +61,14 @@ def test_a_table_whose_cpu_time_is_waiting_is_not_launch_bound():
 
 def test_a_table_without_device_time_says_nothing_about_launches():
     assert check(table=a_table(self_cpu_total_seconds=5.0)) is None
+
+
+def test_a_few_long_gaps_are_not_made_by_launches():
+    launches = a_launch_profile(**(SHORT | {"short_gap_seconds": 0.1}))
+    assert check(a_breakdown(launch=0.8), launches) is None
+
+
+def test_the_profilers_own_recording_is_not_counted():
+    inflated = a_launch_profile(profiler_seconds=0.1, **SHORT)
+    assert check(a_breakdown(launch=0.24), inflated) is None
+    assert check(a_breakdown(launch=0.26), inflated).impact.step_ratio == pytest.approx(0.16)

@@ -15,7 +15,7 @@ from advisor.rules.samples import GIB, a_failure, a_ledger, a_log, a_record
 check = checkpoint_loaded_on_device.check
 
 
-def said(text: str):  # noqa: ANN201 - a LogText
+def said(text: str):
     return a_log(line_count=3, mentions=(Mention(topic="torch.load", line=1, text=text),))
 
 

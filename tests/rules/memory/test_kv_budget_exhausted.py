@@ -13,7 +13,7 @@ from advisor.rules.samples import a_failure, a_log
 check = kv_budget_exhausted.check
 
 
-def refused(**fields: object):  # noqa: ANN201 - a Failure
+def refused(**fields: object):
     return a_failure(kind=FailureKind.KV_CACHE_REFUSED, message="No available memory for the cache blocks.", **fields)
 
 
@@ -34,9 +34,7 @@ def test_without_numbers_the_share_comes_first() -> None:
 
 def test_a_plain_failure_needs_an_engine() -> None:
     engine = a_log(frameworks=("vllm",))
-    allocating = a_log(
-        frameworks=("vllm",), mentions=(Mention(topic="kv-cache", line=1, text="in initialize_kv_cache"),)
-    )
+    allocating = a_log(frameworks=("vllm",), mentions=(Mention(topic="kv-cache", line=1, text="in initialize_kv_cache"),))
     unknown, training = a_failure(), a_failure(phase=Phase.BACKWARD)
     assert check(unknown, a_log()) is None
     assert check(training, engine) is None

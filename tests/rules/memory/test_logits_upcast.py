@@ -5,14 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.model.failure import Frame, Mention, Phase
+from advisor.model.memory import AllocationSite, Moment
 from advisor.rules.memory.logits_upcast import (
+    AMBIGUOUS_SCORE,
     EXACT_SCORE,
     FRAME_SCORE,
+    LEAST_SITE_RATIO,
     ROUND_SCORE,
     STATED_SCORE,
     logits_upcast,
 )
-from advisor.rules.samples import GIB, MIB, a_failure, a_log
+from advisor.rules.samples import GIB, MIB, a_failure, a_ledger, a_log, a_record
 
 check = logits_upcast.check
 
@@ -69,3 +72,21 @@ def test_the_chunked_loss_is_predicted() -> None:
     finding = check(a_failure(requested_bytes=4 * 4096 * 151936 * 4), a_log(settings=settings), None, None, None)
     assert finding is not None
     assert finding.impact.recoverable_bytes == 15 * 1024 * 151936 * 4
+
+
+@pytest.mark.parametrize(("ratio", "fires"), [(LEAST_SITE_RATIO + 0.01, True), (LEAST_SITE_RATIO - 0.01, False)])
+def test_a_snapshot_in_which_logits_are_a_good_part(ratio: float, fires: bool) -> None:
+    held = int(ratio * 70 * GIB)
+    site = AllocationSite(
+        label="loss_utils.py:36 in ForCausalLMLoss", block="activations", live_bytes=held, count=2, largest_bytes=held // 2,
+        why="", stack=("loss_utils.py:36 in ForCausalLMLoss",),
+    )  # fmt: skip
+    ledger = a_ledger(at=Moment.OOM, weights=30 * GIB, activations=40 * GIB, sites=(site,))
+    assert (check(None, None, ledger, a_record(oom_count=1), None) is not None) is fires
+
+
+def test_as_many_tokens_as_a_model_is_wide_may_be_its_embedding() -> None:
+    log = a_log(mentions=(Mention(topic="model", line=1, text="llama-3-8b"),))
+    embedding = a_failure(requested_bytes=128_256 * 4096 * 2)
+    assert score(embedding, log) == AMBIGUOUS_SCORE
+    assert score(a_failure(requested_bytes=128_256 * 4096 * 2, phase=Phase.LOADING), log) == 0.0

@@ -15,7 +15,7 @@ from advisor.rules.samples import GIB, a_failure, a_ledger, a_log, a_record
 check = lora_keeps_activations.check
 
 
-def said(text: str):  # noqa: ANN201 - a LogText
+def said(text: str):
     return a_log(mentions=(Mention(topic="lora", line=1, text=text),))
 
 

@@ -15,7 +15,7 @@ from advisor.rules.samples import GIB, MIB, a_failure, a_ledger, a_log, a_record
 check = model_states_exceed_device.check
 
 
-def a_log_of(billions: str, **fields: object):  # noqa: ANN201 - a LogText
+def a_log_of(billions: str, **fields: object):
     return a_log(settings=(("model_name_or_path", f"org/model-{billions}b"),), **fields)
 
 

@@ -24,9 +24,7 @@ def score(text: str, **fields: object) -> float:
 
 
 def test_frames_that_make_the_states_are_sure() -> None:
-    making = Frame(
-        filename="torch/optim/adam.py", line=1, function="_init_group", code='state["exp_avg"] = torch.zeros_like('
-    )
+    making = Frame(filename="torch/optim/adam.py", line=1, function="_init_group", code='state["exp_avg"] = torch.zeros_like(')
     finding = check(a_failure(phase=Phase.OPTIMIZER_STEP, frames=(making,)), None, None, None, None)
     assert finding is not None
     assert finding.confidence == MAKING_SCORE

@@ -21,8 +21,16 @@ check = request_fits_free_memory.check
     ],
 )
 def test_the_distance_between_free_and_asked_decides(free: int, confidence: float | None) -> None:
-    finding = check(a_failure(requested_bytes=GIB, free_bytes=free), None, None)
+    finding = check(a_failure(requested_bytes=GIB, free_bytes=free, total_bytes=16 * GIB), None, None)
     assert (finding.confidence if finding else None) == confidence
+
+
+@pytest.mark.parametrize(("free", "confidence"), [(0.049, 0.3), (0.051, 0.9)])
+def test_a_device_that_is_all_but_full_is_only_a_candidate(free: float, confidence: float) -> None:
+    finding = check(a_failure(requested_bytes=64 * MIB, free_bytes=int(free * 80 * GIB), total_bytes=80 * GIB), None, None)
+    assert finding is not None
+    assert finding.confidence == confidence
+    assert bool(finding.ruled_out) is (confidence > 0.5)
 
 
 def test_what_is_too_near_rules_nothing_out() -> None:
