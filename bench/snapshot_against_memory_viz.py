@@ -84,9 +84,7 @@ class FakeAllocator:
         self._top = 0x7F0000000000
         self._clock = 1_700_000_000_000_000
 
-    def _record(
-        self, action: str, address: int, size: int, frames: list[dict[str, object]]
-    ) -> None:
+    def _record(self, action: str, address: int, size: int, frames: list[dict[str, object]]) -> None:
         self._clock += 3
         self.events.append(
             {
@@ -158,9 +156,7 @@ class FakeAllocator:
                     "total_size": total,
                     "allocated_size": used,
                     "active_size": used,
-                    "requested_size": sum(
-                        self.live[address][0] for address, _ in blocks if address in self.live
-                    ),
+                    "requested_size": sum(self.live[address][0] for address, _ in blocks if address in self.live),
                     "stream": 0,
                     "segment_type": "large",
                     "segment_pool_id": (0, 0),
@@ -186,10 +182,7 @@ def synthetic(event_count: int) -> dict[str, object]:
     """A snapshot of training steps with about 480 stacks."""
     memory = FakeAllocator(event_count)
     base = [a_frame("/site-packages/torch/nn/modules/module.py", 1751, "_call_impl")]
-    trainer = [
-        a_frame("/site-packages/trainer/loop.py", 100 + depth, f"run_{depth}")
-        for depth in range(10)
-    ]
+    trainer = [a_frame("/site-packages/trainer/loop.py", 100 + depth, f"run_{depth}") for depth in range(10)]
     trainer.append(a_frame("/app/train.py", 12, "<module>"))
     sites: list[list[list[dict[str, object]]]] = []
     for layer in range(LAYERS):
@@ -211,17 +204,10 @@ def synthetic(event_count: int) -> dict[str, object]:
             ]
         )
     step = [a_frame("/site-packages/torch/optim/optimizer.py", 516, "wrapper"), *trainer]
-    lines = [
-        [a_frame("/site-packages/torch/optim/adamw.py", 400 + line, "_multi_tensor_adamw"), *step]
-        for line in range(96)
-    ]
+    lines = [[a_frame("/site-packages/torch/optim/adamw.py", 400 + line, "_multi_tensor_adamw"), *step] for line in range(96)]
     state = [a_frame("/site-packages/torch/optim/adamw.py", 170, "_init_group"), *step]
     build = [a_frame("/site-packages/torch/nn/modules/module.py", 1340, "convert"), *trainer]
-    parameters = [
-        (4096 * 4096 + 4096 * 64 * site) * 2
-        for _ in range(LAYERS)
-        for site in range(SITES_PER_LAYER)
-    ]
+    parameters = [(4096 * 4096 + 4096 * 64 * site) * 2 for _ in range(LAYERS) for site in range(SITES_PER_LAYER)]
     for size in parameters:
         memory.alloc(size, build)
     is_first = True
@@ -252,21 +238,15 @@ def synthetic(event_count: int) -> dict[str, object]:
 
 def measured(python: str, code: str, path: str) -> dict[str, float]:
     """One run in a process of its own."""
-    done = subprocess.run(  # noqa: S603 - our own code
-        [python, "-c", code + REPORT, path], capture_output=True, text=True, check=True, cwd=ROOT
-    )
+    done = subprocess.run([python, "-c", code + REPORT, path], capture_output=True, text=True, check=True, cwd=ROOT)
     result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
 def main() -> None:
     """Make the snapshot, run everything, print the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--torch", help="a Python that has torch; without one the viewer is left out"
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--torch", help="a Python that has torch; without one the viewer is left out")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--pairs", type=int, default=5)
     options = parser.parse_args()
@@ -285,19 +265,14 @@ def main() -> None:
         for _ in range(options.pairs):
             for name, (python, code) in runs.items():
                 results[name].append(measured(python, code, path))
-    print(
-        f"{options.events} events, {size / 1e6:.0f} MB, {options.pairs} interleaved rounds, medians"
-    )  # noqa: T201
-    print("| run | wall | to columns / loaded | peak memory | ours is | with memory |")  # noqa: T201
-    print("|---|---:|---:|---:|---:|---:|")  # noqa: T201
-    middle = {
-        name: {key: statistics.median(run[key] for run in found) for key in found[0]}
-        for name, found in results.items()
-    }
+    print(f"{options.events} events, {size / 1e6:.0f} MB, {options.pairs} interleaved rounds, medians")
+    print("| run | wall | to columns / loaded | peak memory | ours is | with memory |")
+    print("|---|---:|---:|---:|---:|---:|")
+    middle = {name: {key: statistics.median(run[key] for run in found) for key in found[0]} for name, found in results.items()}
     ours = middle["advisor: file to ledger"]
     for name, run in middle.items():
         ratio = f"{run['seconds'] / ours['seconds']:.2f} × faster | {ours['peak_bytes'] / run['peak_bytes']:.2f} of it"
-        print(  # noqa: T201
+        print(
             f"| {name} | {run['seconds']:.2f} s | {run['to_columns_seconds']:.2f} s | {run['peak_bytes'] / 1e6:.0f} MB | "
             f"{'' if run is ours else ratio if name else ''}{' | ' if run is ours else ''} |"
         )

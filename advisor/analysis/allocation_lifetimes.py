@@ -65,12 +65,8 @@ def _recorded(device: DeviceSnapshot) -> tuple[Lifetimes, NDArray[np.bool_], boo
     first = rows[heads]
     is_alloc = action[heads] == Action.ALLOC
     if len(heads):
-        requested = np.minimum.reduceat(
-            np.where(action == Action.FREE_REQUESTED, rows, never), heads
-        )
-        completed = np.minimum.reduceat(
-            np.where(action == Action.FREE_COMPLETED, rows, never), heads
-        )
+        requested = np.minimum.reduceat(np.where(action == Action.FREE_REQUESTED, rows, never), heads)
+        completed = np.minimum.reduceat(np.where(action == Action.FREE_COMPLETED, rows, never), heads)
     else:
         requested = completed = np.zeros(0, np.int64)
     problems: Counter[str] = Counter()
@@ -81,18 +77,14 @@ def _recorded(device: DeviceSnapshot) -> tuple[Lifetimes, NDArray[np.bool_], boo
         completed = np.where(is_last & np.isin(address[heads], waiting), never, requested)
     freed, end = np.minimum(requested, completed), completed
     following = np.where(is_last, never, np.append(first[1:], never)[: len(heads)])
-    problems["allocations at an address that was not seen freed"] = int(
-        ((freed == never) & (following < never)).sum()
-    )
+    problems["allocations at an address that was not seen freed"] = int(((freed == never) & (following < never)).sum())
     freed, end = np.minimum(freed, following), np.minimum(end, following)
     skips_requests = bool((is_alloc & (requested == never) & (completed < never)).any())
     if not skips_requests:
         freed[~is_alloc & (action[heads] == Action.FREE_COMPLETED)] = -1  # it waited for another stream when the record began
     gave_back = np.where((freed >= 0) & (freed < n), freed, 0)
     if n:
-        sees_free = (freed >= 0) & (freed < n) & np.isin(
-            events.action[gave_back], (Action.FREE_REQUESTED, Action.FREE_COMPLETED)
-        )
+        sees_free = (freed >= 0) & (freed < n) & np.isin(events.action[gave_back], (Action.FREE_REQUESTED, Action.FREE_COMPLETED))
         free_stack = np.where(sees_free, events.stack[gave_back], NOT_RECORDED)
     else:
         free_stack = np.zeros(0, np.int64)
@@ -113,9 +105,7 @@ def _recorded(device: DeviceSnapshot) -> tuple[Lifetimes, NDArray[np.bool_], boo
     return uses, is_last, skips_requests
 
 
-def _match_blocks(
-    device: DeviceSnapshot, uses: Lifetimes, is_last: NDArray[np.bool_], *, skips_requests: bool
-) -> None:
+def _match_blocks(device: DeviceSnapshot, uses: Lifetimes, is_last: NDArray[np.bool_], *, skips_requests: bool) -> None:
     """Give the exact size to uses that are live at the dump, end the others, and add the uses that only the dump knows."""
     n = uses.event_count
     blocks = device.blocks
@@ -126,11 +116,7 @@ def _match_blocks(
     open_uses = np.flatnonzero(is_last & (uses.end == n + 1))
     at = np.searchsorted(blocks.address[live], uses.address[open_uses])
     at_safe = np.minimum(at, max(0, len(live) - 1))
-    found = (
-        (at < len(live)) & (blocks.address[live][at_safe] == uses.address[open_uses])
-        if len(live)
-        else np.zeros(len(at), np.bool_)
-    )
+    found = (at < len(live)) & (blocks.address[live][at_safe] == uses.address[open_uses]) if len(live) else np.zeros(len(at), np.bool_)
     if len(live):
         # Given back within the record, yet allocated at the dump: that is a later use which was not recorded.
         found &= ~((uses.freed[open_uses] < n) & is_allocated[at_safe])
@@ -149,9 +135,7 @@ def _match_blocks(
     _append_unrecorded(device, uses, live[rest], skips_requests=skips_requests)
 
 
-def _append_unrecorded(
-    device: DeviceSnapshot, uses: Lifetimes, rows: Rows, *, skips_requests: bool
-) -> None:
+def _append_unrecorded(device: DeviceSnapshot, uses: Lifetimes, rows: Rows, *, skips_requests: bool) -> None:
     n = uses.event_count
     blocks = device.blocks
     address, size = blocks.address[rows], blocks.size_bytes[rows]

@@ -51,11 +51,7 @@ class Timeline:
     def peak(self) -> int:
         """The first moment of the record with the most allocated bytes; the dump if it has more."""
         moment = int(np.argmax(self.allocated_bytes)) - 1
-        return (
-            self.event_count
-            if self.allocated_at(self.event_count) > self.allocated_bytes[moment + 1]
-            else moment
-        )
+        return self.event_count if self.allocated_at(self.event_count) > self.allocated_bytes[moment + 1] else moment
 
 
 def timeline(device: DeviceSnapshot, rounding: Rounding) -> Timeline:
@@ -95,9 +91,7 @@ def _reserved(device: DeviceSnapshot) -> Bytes:
     return reserved
 
 
-def with_remainders(
-    device: DeviceSnapshot, uses: Lifetimes, size: Bytes, max_split_bytes: int
-) -> Bytes:
+def with_remainders(device: DeviceSnapshot, uses: Lifetimes, size: Bytes, max_split_bytes: int) -> Bytes:
     """Add to each block of the large pool the remainder that the allocator did not split off.
 
     It takes the smallest free run that fits and splits it only if more than 1 MiB would be left (or never, from `max_split_bytes`
@@ -111,9 +105,7 @@ def with_remainders(
     changes = np.flatnonzero(np.isin(events.action, (*GROWS, *SHRINKS)))
     ends = events.address[changes] + events.size_bytes[changes]
     before = _segment_ends_before(device)
-    asking, is_edge, low, high = _border_cases(
-        uses, size, large, np.append(ends, np.array(before, np.int64)), max_split_bytes
-    )
+    asking, is_edge, low, high = _border_cases(uses, size, large, np.append(ends, np.array(before, np.int64)), max_split_bytes)
     if not len(asking):
         return size
     old = uses.start[large] == -1
@@ -137,9 +129,7 @@ def with_remainders(
     # before the new block itself becomes an edge.
     when = np.concatenate([uses.end[died], changes, uses.start[asked], uses.start[born]])
     kind = np.repeat([0, 1, 2, 3], [len(died), len(changes), len(asked), len(born)])
-    subject = np.concatenate(
-        [addresses[died], np.where(grows, ends, -ends), asked, addresses[born]]
-    )
+    subject = np.concatenate([addresses[died], np.where(grows, ends, -ends), asked, addresses[born]])
     order = np.lexsort((kind, when))
     for code, value in zip(kind[order].tolist(), subject[order].tolist(), strict=True):
         if code == 0:
@@ -165,9 +155,7 @@ def _border_cases(
     ever = np.unique(np.concatenate([uses.address[large], segment_ends]))
     stop = uses.address[asking] + size[asking]
     following = np.append(ever, np.iinfo(np.int64).max)[np.searchsorted(ever, stop, "right")]
-    reach = np.where(
-        size[asking] >= max_split_bytes, np.iinfo(np.int64).max - stop, SMALL_REQUEST_BYTES
-    )
+    reach = np.where(size[asking] >= max_split_bytes, np.iinfo(np.int64).max - stop, SMALL_REQUEST_BYTES)
     is_near = (following - stop <= reach) & (following < np.iinfo(np.int64).max)
     asking, stop, reach = asking[is_near], stop[is_near], reach[is_near]
     low, first = np.unique(stop, return_index=True)
@@ -189,11 +177,7 @@ def _reach(edges: list[int], address: int, size: int, max_split_bytes: int) -> i
     if at == len(edges):
         return size
     left = edges[at] - address - size
-    return (
-        size + left
-        if 0 < left <= SMALL_REQUEST_BYTES or (left > 0 and size >= max_split_bytes)
-        else size
-    )
+    return size + left if 0 < left <= SMALL_REQUEST_BYTES or (left > 0 and size >= max_split_bytes) else size
 
 
 def _add(edges: list[int], edge: int) -> None:

@@ -40,36 +40,23 @@ def _record(snapshot: AllocatorSnapshot, account: DeviceAccount) -> AllocatorRec
         gaps=snapshot.gaps,
         device_index=device.index,
         event_count=n,
-        record_is_complete=bool(is_alloc.any())
-        and unrecorded_bytes <= (1 - COMPLETE_RATIO) * live_bytes,
+        record_is_complete=bool(is_alloc.any()) and unrecorded_bytes <= (1 - COMPLETE_RATIO) * live_bytes,
         unrecorded_live_bytes=unrecorded_bytes,
         dump_allocated_bytes=replay.allocated_at(n),
         dump_reserved_bytes=reserved,
         peak_allocated_bytes=replay.allocated_at(peak),
-        peak_reserved_bytes=max(reserved, int(replay.reserved_bytes.max()))
-        if is_alloc.any()
-        else reserved,
+        peak_reserved_bytes=max(reserved, int(replay.reserved_bytes.max())) if is_alloc.any() else reserved,
         peak_phase=_phase(account, peak),
         oom_requested_bytes=None if failure is None else int(events.size_bytes[failure]),
         oom_free_bytes=None if failure is None else events.device_free_bytes.get(failure),
         oom_count=len(failures),
         largest_free_block_bytes=account.segments.largest_free_bytes if account.segments else 0,
-        pending_free_bytes=int(
-            device.blocks.size_bytes[device.blocks.state == BlockState.PENDING_FREE].sum()
-        ),
+        pending_free_bytes=int(device.blocks.size_bytes[device.blocks.state == BlockState.PENDING_FREE].sum()),
         private_pool_bytes=int(device.segments.size_bytes[device.segments.pool != 0].sum()),
-        expandable_segment_bytes=int(
-            device.segments.size_bytes[device.segments.is_expandable].sum()
-        ),
-        segment_alloc_count=int(
-            np.isin(events.action, (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)).sum()
-        ),
-        segment_free_count=int(
-            np.isin(events.action, (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)).sum()
-        ),
-        distinct_large_sizes=len(
-            np.unique(events.size_bytes[is_alloc & (events.size_bytes >= LARGE_REQUEST_BYTES)])
-        ),
+        expandable_segment_bytes=int(device.segments.size_bytes[device.segments.is_expandable].sum()),
+        segment_alloc_count=int(np.isin(events.action, (Action.SEGMENT_ALLOC, Action.SEGMENT_MAP)).sum()),
+        segment_free_count=int(np.isin(events.action, (Action.SEGMENT_FREE, Action.SEGMENT_UNMAP)).sum()),
+        distinct_large_sizes=len(np.unique(events.size_bytes[is_alloc & (events.size_bytes >= LARGE_REQUEST_BYTES)])),
         allocator_settings=snapshot.settings,
         growth_bytes_per_step=grown.bytes_per_step if grown else None,
         growth_sites=_growth_sites(account, grown) if grown else (),
@@ -99,6 +86,4 @@ def _growth_sites(account: DeviceAccount, grown: Growth) -> tuple[AllocationSite
     block_of = dict(zip(account.attribution.rows.tolist(), account.attribution.block, strict=True))
     blocks = [block_of.get(row, "unattributed") for row in rows]
     whys = ["still live although the steps that made it are over"] * len(rows)
-    return grouped_sites(
-        account, rows, blocks, whys, account.timeline.size_bytes[grown.rows].tolist()
-    )
+    return grouped_sites(account, rows, blocks, whys, account.timeline.size_bytes[grown.rows].tolist())

@@ -49,13 +49,9 @@ class Rounding:
             return plain
         bits = np.frexp(least.astype(np.float64))[1].astype(np.int64) - 1
         floor = np.int64(1) << bits
-        division = np.array(self.divisions, np.int64)[
-            np.clip(bits - FIRST_DIVISION_BITS, 0, DIVISION_COUNT - 1)
-        ]
+        division = np.array(self.divisions, np.int64)[np.clip(bits - FIRST_DIVISION_BITS, 0, DIVISION_COUNT - 1)]
         applies = (division > 1) & (least > MINIMUM_BLOCK_BYTES * division) & (least != floor)
-        piece = np.maximum(
-            floor >> (np.frexp(np.maximum(division, 1).astype(np.float64))[1] - 1), 1
-        )
+        piece = np.maximum(floor >> (np.frexp(np.maximum(division, 1).astype(np.float64))[1] - 1), 1)
         return np.where(applies, (least + piece - 1) // piece * piece, plain)
 
 
@@ -63,9 +59,7 @@ def rounding_of(snapshot: AllocatorSnapshot) -> Rounding:
     """The rounding that a snapshot's recorded settings ask for; the allocator's defaults where none were recorded."""
     divisions = [0] * DIVISION_COUNT
     for power in range(DIVISION_COUNT):
-        divisions[power] = min(
-            _number(snapshot.setting(f"roundup_power2_divisions.{1 << power}")) or 0, 1 << 20
-        )
+        divisions[power] = min(_number(snapshot.setting(f"roundup_power2_divisions.{1 << power}")) or 0, 1 << 20)
     split = _number(snapshot.setting("max_split_size"))
     expandable = snapshot.setting("expandable_segments") == "True" or any(
         device.segments.is_expandable.any() for device in snapshot.devices

@@ -59,9 +59,7 @@ class Record:
 
     def flag(self, name: str) -> Flags:
         """A yes-or-no of the readings, one a use; no for uses without a stack."""
-        values = np.array(
-            [bool(getattr(reading, name)) for reading in self.readings] + [False], np.bool_
-        )
+        values = np.array([bool(getattr(reading, name)) for reading in self.readings] + [False], np.bool_)
         return values[self.timeline.uses.stack]
 
 

@@ -65,9 +65,7 @@ def _survivors(record: Record) -> dict[int, bool]:
     backward = record.phases.next_of((BACKWARD,), uses.start[rows])
     rows, backward = rows[backward < NEVER], backward[backward < NEVER]
     lived: dict[int, list[int]] = {}
-    for stack, yes in zip(
-        uses.stack[rows].tolist(), (uses.end[rows] > backward).tolist(), strict=True
-    ):
+    for stack, yes in zip(uses.stack[rows].tolist(), (uses.end[rows] > backward).tolist(), strict=True):
         counts = lived.setdefault(stack, [0, 0])
         counts[yes] += 1
     return {stack: counts[1] >= counts[0] for stack, counts in lived.items()}
@@ -77,9 +75,7 @@ def _inference(record: Record, found: Attribution, made: Flags) -> None:
     """Forward passes of a record without backward: caches that grow, graphs that are kept, and the current layer."""
     uses, rows = record.timeline.uses, found.rows
     at_once = Counter(uses.stack[rows[made]].tolist())
-    growing = {
-        stack for stack, count in at_once.items() if count > 1 and _grows(record, stack, count)
-    }
+    growing = {stack for stack, count in at_once.items() if count > 1 and _grows(record, stack, count)}
     stacks = uses.stack[rows]
     is_growing = made & np.isin(stacks, list(growing))
     found.decide(
@@ -87,9 +83,7 @@ def _inference(record: Record, found: Attribution, made: Flags) -> None:
         "kv_cache",
         "replaced by a larger one at every call, as concatenated keys and values are",
     )
-    is_kept = made & np.isin(
-        stacks, [stack for stack, count in at_once.items() if count >= KEPT_AT_ONCE]
-    )
+    is_kept = made & np.isin(stacks, [stack for stack, count in at_once.items() if count >= KEPT_AT_ONCE])
     found.decide(
         np.flatnonzero(is_kept).tolist(),
         "activations",

@@ -131,9 +131,7 @@ def _state_reason(candidate: Candidate) -> str:
     return "more blocks of each parameter's size than weights and gradients need"
 
 
-def _half_precision(
-    left: list[Candidate], parameter_sizes: Counter[int], shares: Shares
-) -> list[Candidate]:
+def _half_precision(left: list[Candidate], parameter_sizes: Counter[int], shares: Shares) -> list[Candidate]:
     room = {2 * size: STATES_PER_HALF_PARAMETER * count for size, count in parameter_sizes.items()}
     rest = []
     for candidate in left:
@@ -159,11 +157,7 @@ def _others(left: list[Candidate], sizes: set[int], shares: Shares, *, lasting_i
             shares[candidate.at] = ("weights", "made in a constructor and kept")
     if not lasting_is_weights:
         return
-    lasting = [
-        candidate
-        for candidate in left
-        if candidate.kind == "lasting" and candidate.size not in sizes
-    ]
+    lasting = [candidate for candidate in left if candidate.kind == "lasting" and candidate.size not in sizes]
     counts = Counter(candidate.size for candidate in lasting)
     repeated = sum(size * count for size, count in counts.items() if count >= REPEATED)
     is_a_model = 2 * repeated >= sum(candidate.size for candidate in lasting)

@@ -48,9 +48,7 @@ def lasting_memory(record: Record, found: Attribution, is_state: Flags, *, makes
     phase, following = steps.at(np.minimum(freed, n)), steps.following(np.minimum(freed, n))
     sized = np.isin(uses.requested_bytes[rows], list(found.parameter_sizes))
     free_stack = uses.free_stack[rows]
-    zeroed = np.array(
-        [reading.zeroes_gradients for reading in record.readings] + [False], np.bool_
-    )[free_stack]
+    zeroed = np.array([reading.zeroes_gradients for reading in record.readings] + [False], np.bool_)[free_stack]
     found.decide(np.flatnonzero(within & zeroed).tolist(), "gradients", "freed by zero_grad")
     between = sized & (phase != OPTIMIZER) & (phase != BACKWARD) & (following == FORWARD)
     found.decide(
@@ -77,18 +75,10 @@ def lasting_memory(record: Record, found: Attribution, is_state: Flags, *, makes
         ("state", is_state[rows]),
     ):
         chosen = np.flatnonzero(mask & found.undecided())
-        order = (
-            _last_line_first(record, rows[chosen]) if kind == "state" else start[chosen].tolist()
-        )
+        order = _last_line_first(record, rows[chosen]) if kind == "state" else start[chosen].tolist()
         for at, place in zip(chosen.tolist(), order, strict=True):
-            candidates.append(
-                Candidate(at=at, kind=kind, size=int(uses.requested_bytes[rows[at]]), order=place)
-            )
-    known = Counter(
-        int(uses.requested_bytes[row])
-        for row, block in zip(rows.tolist(), found.block, strict=True)
-        if block == "weights"
-    )
+            candidates.append(Candidate(at=at, kind=kind, size=int(uses.requested_bytes[rows[at]]), order=place))
+    known = Counter(int(uses.requested_bytes[row]) for row, block in zip(rows.tolist(), found.block, strict=True) if block == "weights")
     shares = share_out(
         candidates,
         found.parameter_sizes,
@@ -129,12 +119,7 @@ def _inputs(record: Record, found: Attribution) -> None:
     uses, steps, rows = record.timeline.uses, record.phases, found.rows
     start, end = uses.start[rows], uses.end[rows]
     sized = np.isin(uses.requested_bytes[rows], list(found.parameter_sizes))
-    outside = (
-        found.undecided()
-        & (record.role[rows] == Role.PYTHON)
-        & (start >= 0)
-        & (start < uses.event_count)
-    )
+    outside = found.undecided() & (record.role[rows] == Role.PYTHON) & (start >= 0) & (start < uses.event_count)
     forward = steps.next_of((FORWARD,), start)
     lasts = end >= uses.event_count
     is_no_batch = lasts & (sized | (uses.requested_bytes[rows] > LARGEST_FIXED_BATCH_BYTES))
@@ -152,12 +137,8 @@ def _lasting_is_weights(record: Record, found: Attribution) -> bool:
     """Whether memory that is older than the record, lives through it and has no gradient's size can be called weights."""
     if not record.phases.has(FORWARD):
         return False
-    if any(
-        engine in f"/{frame.filename}" for frame in record.snapshot.frames for engine in ENGINES
-    ):
-        found.notes.append(
-            "a serving engine preallocates its cache: what is older than the record can be weights or cache"
-        )
+    if any(engine in f"/{frame.filename}" for frame in record.snapshot.frames for engine in ENGINES):
+        found.notes.append("a serving engine preallocates its cache: what is older than the record can be weights or cache")
         return False
     if record.phases.has(BACKWARD) and not _has_whole_backward(record):
         if found.undecided().any():
@@ -165,14 +146,10 @@ def _lasting_is_weights(record: Record, found: Attribution) -> bool:
         return False
     if not record.phases.has(BACKWARD, OPTIMIZER):
         kept = Counter(
-            record.timeline.uses.stack[row]
-            for row, why in zip(found.rows.tolist(), found.why, strict=True)
-            if why == KEPT_BY_AUTOGRAD
+            record.timeline.uses.stack[row] for row, why in zip(found.rows.tolist(), found.why, strict=True) if why == KEPT_BY_AUTOGRAD
         )
         if kept and found.undecided().any():
-            found.notes.append(
-                "autograd was on and the record holds no step: what is older can be weights, gradients or optimizer states"
-            )
+            found.notes.append("autograd was on and the record holds no step: what is older can be weights, gradients or optimizer states")
             return False
     return True
 

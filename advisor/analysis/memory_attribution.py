@@ -31,11 +31,7 @@ def attribute(record: Record, moment: int) -> Attribution:
     lasting_memory(record, found, is_state, makes_gradients=bool(is_gradient.any()))
     left = np.flatnonzero(found.undecided())
     for at in left.tolist():
-        reason = (
-            "allocated before the record, or without a stack"
-            if uses.stack[rows[at]] == NOT_RECORDED
-            else "its stack does not tell"
-        )
+        reason = "allocated before the record, or without a stack" if uses.stack[rows[at]] == NOT_RECORDED else "its stack does not tell"
         found.decide([at], "unattributed", reason)
     return found
 

@@ -39,9 +39,7 @@ def growth(record: Record) -> Growth | None:
     if len(marks) < LEAST_STEPS:
         return None
     marks = marks[WARM_UP_STEPS:]
-    chosen = np.unique(
-        np.linspace(0, len(marks) - 1, min(MOST_POINTS, len(marks))).astype(np.int64)
-    )
+    chosen = np.unique(np.linspace(0, len(marks) - 1, min(MOST_POINTS, len(marks))).astype(np.int64))
     live = record.timeline.allocated_bytes[marks[chosen] + 1].astype(np.float64)
     first, second = np.triu_indices(len(chosen), 1)
     slope = float(np.median((live[second] - live[first]) / (chosen[second] - chosen[first])))
@@ -67,11 +65,7 @@ def step_ends(record: Record) -> NDArray[np.int64]:
 def _marked(record: Record) -> NDArray[np.int64]:
     time_us = record.device.events.time_us
     for prefix in STEP_MARKS:
-        ends = sorted(
-            mark.time_us
-            for mark in record.snapshot.annotations
-            if not mark.is_start and mark.name.startswith(prefix)
-        )
+        ends = sorted(mark.time_us for mark in record.snapshot.annotations if not mark.is_start and mark.name.startswith(prefix))
         if ends and len(time_us) and (time_us >= 0).all():
             rows = np.searchsorted(np.maximum.accumulate(time_us), np.array(ends), "right") - 1
             return np.unique(rows[rows >= 0])

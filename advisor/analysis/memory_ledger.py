@@ -106,9 +106,7 @@ def _ledger(snapshot: AllocatorSnapshot, account: DeviceAccount) -> MemoryLedger
     replay, found = account.timeline, account.attribution
     uses, rows = replay.uses, found.rows
     size = replay.size_bytes[rows]
-    requested = np.where(
-        uses.requested_bytes[rows] >= 0, np.minimum(uses.requested_bytes[rows], size), size
-    )
+    requested = np.where(uses.requested_bytes[rows] >= 0, np.minimum(uses.requested_bytes[rows], size), size)
     held: Counter[str] = Counter()
     for block, bytes_ in zip(found.block, requested.tolist(), strict=True):
         held[block] += bytes_
@@ -122,9 +120,7 @@ def _ledger(snapshot: AllocatorSnapshot, account: DeviceAccount) -> MemoryLedger
     if account.segments is not None:
         reserved = account.segments.reserved_bytes
         entries["private_pools"] = account.segments.private_inactive_bytes
-        entries["allocator_cached"] = (
-            reserved - int(size.sum()) - account.segments.private_inactive_bytes
-        )
+        entries["allocator_cached"] = reserved - int(size.sum()) - account.segments.private_inactive_bytes
     return MemoryLedger(
         source=snapshot.source.at(account.where),
         rank=snapshot.rank,
@@ -143,9 +139,7 @@ def _ledger(snapshot: AllocatorSnapshot, account: DeviceAccount) -> MemoryLedger
 
 def _sites(account: DeviceAccount) -> tuple[AllocationSite, ...]:
     found, replay = account.attribution, account.timeline
-    return grouped_sites(
-        account, found.rows.tolist(), found.block, found.why, replay.size_bytes[found.rows].tolist()
-    )
+    return grouped_sites(account, found.rows.tolist(), found.block, found.why, replay.size_bytes[found.rows].tolist())
 
 
 def grouped_sites(
@@ -154,9 +148,7 @@ def grouped_sites(
     """Live uses by place, entry and reason, largest first, at most 40; stacks that differ in plumbing only are one place."""
     groups: dict[tuple[str, tuple[str, ...], str, str], list[int]] = {}
     readings = (*account.record.readings, UNRECORDED)
-    for stack, block, why, size in zip(
-        account.timeline.uses.stack[rows].tolist(), blocks, whys, sizes, strict=True
-    ):
+    for stack, block, why, size in zip(account.timeline.uses.stack[rows].tolist(), blocks, whys, sizes, strict=True):
         reading = readings[stack]
         total = groups.setdefault((reading.label, reading.frames, block, why), [0, 0, 0])
         total[0] += size
@@ -184,23 +176,17 @@ def _notes(account: DeviceAccount) -> tuple[str, ...]:
     notes = list(account.attribution.notes)
     has_history = bool((events.action == Action.ALLOC).any())
     if not has_history:
-        notes.append(
-            "the snapshot holds no history of allocations, so this is the state at the dump and nothing is known of lifetimes"
-        )
+        notes.append("the snapshot holds no history of allocations, so this is the state at the dump and nothing is known of lifetimes")
     elif not (events.stack >= 0).any():
         notes.append("the history holds no stacks, so nothing tells what the memory is for")
     old = int(replay.size_bytes[rows[uses.start[rows] == -1]].sum())
     if has_history and old:
-        notes.append(
-            f"{_in_words(old)} of it had been allocated before the record began; what it is was inferred from sizes and lifetimes"
-        )
+        notes.append(f"{_in_words(old)} of it had been allocated before the record began; what it is was inferred from sizes and lifetimes")
     pending = int(replay.size_bytes[rows[uses.freed[rows] <= account.moment]].sum())
     if pending:
         notes.append(f"{_in_words(pending)} of it was freed and waits for another stream")
     if account.segments is None and not record.snapshot.is_from_profiler:
-        notes.append(
-            "the record contradicts the segments of the dump, so reserved memory at that moment is unknown"
-        )
+        notes.append("the record contradicts the segments of the dump, so reserved memory at that moment is unknown")
     notes.extend(f"{count} {problem}" for problem, count in uses.problems.items() if count)
     return tuple(notes)
 

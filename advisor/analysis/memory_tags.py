@@ -44,12 +44,8 @@ def tagged_blocks(
     category_block = [TAGS.get(name) for name in snapshot.categories]
     text_block = [TAGS.get(text.strip().lower()) for text in snapshot.texts]
     if any(category_block) or any(text_block):
-        for at, (category, text) in enumerate(
-            zip(uses.category[rows].tolist(), uses.text[rows].tolist(), strict=True)
-        ):
-            block = (category_block[category] if category >= 0 else None) or (
-                text_block[text] if text >= 0 else None
-            )
+        for at, (category, text) in enumerate(zip(uses.category[rows].tolist(), uses.text[rows].tolist(), strict=True)):
+            block = (category_block[category] if category >= 0 else None) or (text_block[text] if text >= 0 else None)
             if block:
                 found[at] = block
     events = device.events

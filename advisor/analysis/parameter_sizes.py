@@ -22,9 +22,7 @@ def outlives_its_run(uses: Lifetimes, phases: Phases, others: tuple[int, ...]) -
     """Whether each recorded allocation outlives the run of its phase: 1 yes, 0 no, -1 where the record ends within the run."""
     end_of_run = phases.next_of(others, uses.start)
     ended = end_of_run < NEVER
-    return np.where(
-        ended, uses.end > end_of_run, np.where(uses.end < uses.event_count, 0, -1)
-    ).astype(np.int8)
+    return np.where(ended, uses.end > end_of_run, np.where(uses.end < uses.event_count, 0, -1)).astype(np.int8)
 
 
 def gradient_sizes(uses: Lifetimes, is_gradient: Flags, phases: Phases) -> Counter[int]:
@@ -33,9 +31,7 @@ def gradient_sizes(uses: Lifetimes, is_gradient: Flags, phases: Phases) -> Count
     moments = phases.run_starts(OPTIMIZER)
     if not len(moments):
         moments = np.append(phases.run_starts(FORWARD), uses.event_count)
-    chosen = moments[
-        np.linspace(0, len(moments) - 1, min(MOST_MOMENTS, len(moments))).astype(np.int64)
-    ]
+    chosen = moments[np.linspace(0, len(moments) - 1, min(MOST_MOMENTS, len(moments))).astype(np.int64)]
     best: Counter[int] = Counter()
     for moment in chosen.tolist():
         live = rows[(uses.start[rows] < moment) & (uses.end[rows] > moment)]
@@ -51,22 +47,16 @@ def step_sizes(uses: Lifetimes, is_optimizer: Flags, phases: Phases) -> Counter[
     if not len(starts):
         return Counter()
     longest = int(np.argmax(ends - starts))
-    rows = np.flatnonzero(
-        is_optimizer & (uses.start >= starts[longest]) & (uses.start <= ends[longest])
-    )
+    rows = np.flatnonzero(is_optimizer & (uses.start >= starts[longest]) & (uses.start <= ends[longest]))
     by_stack: dict[int, Counter[int]] = {}
-    for stack, size in zip(
-        uses.stack[rows].tolist(), uses.requested_bytes[rows].tolist(), strict=True
-    ):
+    for stack, size in zip(uses.stack[rows].tolist(), uses.requested_bytes[rows].tolist(), strict=True):
         by_stack.setdefault(stack, Counter())[size] += 1
     covering = max((len(sizes) for sizes in by_stack.values()), default=0)
     full = [sizes for sizes in by_stack.values() if len(sizes) == covering]
     return min(full, key=lambda sizes: sum(sizes.values()), default=Counter())
 
 
-def backward_sizes(
-    uses: Lifetimes, is_backward: Flags, phases: Phases, held: Counter[int]
-) -> Counter[int]:
+def backward_sizes(uses: Lifetimes, is_backward: Flags, phases: Phases, held: Counter[int]) -> Counter[int]:
     """Sizes of the parameters where gradients are only ever added to: each backward pass makes one temporary gradient a parameter.
 
     Args:

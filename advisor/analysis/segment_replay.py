@@ -75,9 +75,7 @@ def segments_at(device: DeviceSnapshot, replay: Timeline, moment: int) -> Segmen
         else:
             runs.add(begin, end)
     n = replay.event_count
-    reserved = (
-        int(replay.reserved_bytes[min(moment, n - 1) + 1]) if n else int(segments.size_bytes.sum())
-    )
+    reserved = int(replay.reserved_bytes[min(moment, n - 1) + 1]) if n else int(segments.size_bytes.sum())
     live = replay.live(moment)
     active = int(replay.size_bytes[live].sum())
     if reserved < active:
@@ -85,22 +83,18 @@ def segments_at(device: DeviceSnapshot, replay: Timeline, moment: int) -> Segmen
     starts = np.array(runs.begins, np.int64)
     address = replay.uses.address[live]
     inside = np.searchsorted(starts, address, "right") - 1
-    held = np.bincount(
-        inside[inside >= 0], replay.size_bytes[live][inside >= 0], minlength=len(starts)
-    ).astype(np.int64)
+    held = np.bincount(inside[inside >= 0], replay.size_bytes[live][inside >= 0], minlength=len(starts)).astype(np.int64)
     ends = np.array([end for end, _ in runs.rest], np.int64)
     pools = np.array([pool for _, pool in runs.rest], np.int64)
     private = int(np.maximum(ends - starts - held, 0)[pools != 0].sum()) if len(starts) else 0
     return SegmentState(
         reserved_bytes=reserved,
         private_inactive_bytes=min(private, reserved - active),
-        largest_free_bytes=_largest_gap(
-            starts[pools == 0], ends[pools == 0], address, address + replay.size_bytes[live]
-        ),
+        largest_free_bytes=_largest_gap(starts[pools == 0], ends[pools == 0], address, address + replay.size_bytes[live]),
     )
 
 
-def _largest_gap(begins: np.ndarray, ends: np.ndarray, low: np.ndarray, high: np.ndarray) -> int:  # type: ignore[type-arg] # of int64
+def _largest_gap(begins: np.ndarray, ends: np.ndarray, low: np.ndarray, high: np.ndarray) -> int:
     """The largest run of addresses inside one segment that no block covers."""
     if not len(begins):
         return 0

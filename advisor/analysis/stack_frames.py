@@ -47,11 +47,7 @@ class Meaning:
         """Whether a frame is one of these."""
         if self.functions and function not in self.functions:
             return False
-        return (
-            f"/{self.place}" in path
-            if self.place.endswith("/")
-            else path.endswith(f"/{self.place}")
-        )
+        return f"/{self.place}" in path if self.place.endswith("/") else path.endswith(f"/{self.place}")
 
 
 def _names(text: str) -> frozenset[str]:
@@ -64,35 +60,25 @@ MEANINGS: tuple[Meaning, ...] = (
     Meaning(place="vllm/worker/cache_engine.py", role=Role.CACHE),
     Meaning(
         place="vllm/v1/worker/gpu_model_runner.py",
-        functions=_names(
-            "initialize_kv_cache initialize_kv_cache_tensors _allocate_kv_cache_tensors _reshape_kv_cache_tensors"
-        ),
+        functions=_names("initialize_kv_cache initialize_kv_cache_tensors _allocate_kv_cache_tensors _reshape_kv_cache_tensors"),
         role=Role.CACHE,
     ),
     Meaning(place="sglang/srt/mem_cache/memory_pool.py", role=Role.CACHE),
-    Meaning(
-        place="litgpt/model.py", functions=_names("build_kv_cache set_kv_cache"), role=Role.CACHE
-    ),
+    Meaning(place="litgpt/model.py", functions=_names("build_kv_cache set_kv_cache"), role=Role.CACHE),
     Meaning(place="torchtune/modules/kv_cache.py", role=Role.CACHE),
     # Communication: buckets, gathered parameters, collectives.
     Meaning(
         place="torch/nn/parallel/distributed.py",
-        functions=_names(
-            "__init__ _ddp_init_helper _build_params_for_reducer _sync_module_states _sync_buffers _rebuild_buckets"
-        ),
+        functions=_names("__init__ _ddp_init_helper _build_params_for_reducer _sync_module_states _sync_buffers _rebuild_buckets"),
         role=Role.COMMUNICATION,
     ),
-    Meaning(
-        place="torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py", role=Role.COMMUNICATION
-    ),
+    Meaning(place="torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py", role=Role.COMMUNICATION),
     Meaning(
         place="torch/distributed/fsdp/_fully_shard/_fsdp_param.py",
         functions=_names("init_all_gather_outputs alloc_all_gather_outputs init_unsharded_param"),
         role=Role.COMMUNICATION,
     ),
-    Meaning(
-        place="torch/distributed/_composable/fsdp/_fsdp_collectives.py", role=Role.COMMUNICATION
-    ),
+    Meaning(place="torch/distributed/_composable/fsdp/_fsdp_collectives.py", role=Role.COMMUNICATION),
     Meaning(
         place="torch/distributed/fsdp/_flat_param.py",
         functions=_names("_alloc_padded_unsharded_flat_param _all_gather_flat_param unshard"),
@@ -109,9 +95,7 @@ MEANINGS: tuple[Meaning, ...] = (
     Meaning(place="torch/distributed/_functional_collectives.py", role=Role.COMMUNICATION),
     Meaning(
         place="deepspeed/runtime/zero/partition_parameters.py",
-        functions=_names(
-            "all_gather all_gather_coalesced _all_gather _allgather_params _allgather_params_coalesced"
-        ),
+        functions=_names("all_gather all_gather_coalesced _all_gather _allgather_params _allgather_params_coalesced"),
         role=Role.COMMUNICATION,
     ),
     Meaning(place="deepspeed/runtime/zero/partition_parameters.py", role=Role.LOADING),
@@ -200,12 +184,8 @@ MEANINGS: tuple[Meaning, ...] = (
     ),
     Meaning(place="lightning_fabric/utilities/apply_func.py", role=Role.INPUT),
     Meaning(place="lightning/fabric/utilities/apply_func.py", role=Role.INPUT),
-    Meaning(
-        place="transformers/feature_extraction_utils.py", functions=_names("to"), role=Role.INPUT
-    ),
-    Meaning(
-        place="transformers/tokenization_utils_base.py", functions=_names("to"), role=Role.INPUT
-    ),
+    Meaning(place="transformers/feature_extraction_utils.py", functions=_names("to"), role=Role.INPUT),
+    Meaning(place="transformers/tokenization_utils_base.py", functions=_names("to"), role=Role.INPUT),
     # Saving.
     Meaning(
         place="torch/nn/modules/module.py",
@@ -251,9 +231,7 @@ MEANINGS: tuple[Meaning, ...] = (
     Meaning(place="transformers/core_model_loading.py", role=Role.LOADING),
     Meaning(place="accelerate/utils/modeling.py", role=Role.LOADING),
     Meaning(place="accelerate/big_modeling.py", role=Role.LOADING),
-    Meaning(
-        place="bitsandbytes/nn/modules.py", functions=_names("to cuda _quantize"), role=Role.LOADING
-    ),
+    Meaning(place="bitsandbytes/nn/modules.py", functions=_names("to cuda _quantize"), role=Role.LOADING),
     # Forward, last: anything above that a module calls is decided further inside.
     Meaning(
         place="torch/nn/modules/module.py",

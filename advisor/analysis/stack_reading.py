@@ -88,9 +88,7 @@ def _reading(frames: list[Frame], *, judge_threads: bool, has_python: bool) -> S
     on_autograd_thread = in_engine or elsewhere
     role, decisive, creates_state = _decide(python)
     inside_backward = on_autograd_thread or any(
-        meaning.fits(normalized(frame), frame.function)
-        for frame in python
-        for meaning in (*RECOMPUTES, *COMPILED_BACKWARD)
+        meaning.fits(normalized(frame), frame.function) for frame in python for meaning in (*RECOMPUTES, *COMPILED_BACKWARD)
     )
     if inside_backward:
         if role is Role.FORWARD:
@@ -106,9 +104,7 @@ def _reading(frames: list[Frame], *, judge_threads: bool, has_python: bool) -> S
         accumulates=any(ACCUMULATES.match(frame.function) for frame in frames),
         on_autograd_thread=on_autograd_thread,
         zeroes_gradients=any(frame.function == "zero_grad" for frame in python),
-        in_library=role is Role.OPTIMIZER
-        and decisive is not None
-        and decisive.function not in STEP_WRAPPERS,
+        in_library=role is Role.OPTIMIZER and decisive is not None and decisive.function not in STEP_WRAPPERS,
     )
 
 
@@ -151,9 +147,7 @@ def _meaningful(python: list[Frame]) -> Iterator[str]:
         yield _place(frame)
 
 
-def _label(
-    frames: list[Frame], role: Role, decisive: Frame | None, meaningful: tuple[str, ...]
-) -> str:
+def _label(frames: list[Frame], role: Role, decisive: Frame | None, meaningful: tuple[str, ...]) -> str:
     if role is Role.BACKWARD and not meaningful:
         return next(filter(None, map(_autograd_node, frames)), NO_PYTHON)
     if meaningful:

@@ -19,11 +19,7 @@ def gradients(record: Record) -> Flags:
     made = (record.role == Role.BACKWARD) & (uses.start >= 0)
     outlives = outlives_its_run(uses, record.phases, (FORWARD, OPTIMIZER))
     # Where the record ends within backward, a gradient is what autograd stored, or what has the size of something that stays.
-    lasting = Counter(
-        uses.requested_bytes[
-            (uses.start < _first_row(record)) & (uses.end > uses.event_count)
-        ].tolist()
-    )
+    lasting = Counter(uses.requested_bytes[(uses.start < _first_row(record)) & (uses.end > uses.event_count)].tolist())
     has_size = np.isin(uses.requested_bytes, list(lasting))
     return made & ((outlives == 1) | ((outlives == -1) & (has_size | record.flag("accumulates"))))
 
@@ -36,12 +32,8 @@ def backward_memory(record: Record, found: Attribution, is_gradient: Flags) -> N
     """Attribute what autograd made."""
     role = record.role[found.rows]
     gradient = is_gradient[found.rows]
-    found.decide(
-        np.flatnonzero(gradient).tolist(), "gradients", "made by autograd and alive after backward"
-    )
-    found.decide(
-        np.flatnonzero(role == Role.RECOMPUTE).tolist(), "activations", "recomputed inside backward"
-    )
+    found.decide(np.flatnonzero(gradient).tolist(), "gradients", "made by autograd and alive after backward")
+    found.decide(np.flatnonzero(role == Role.RECOMPUTE).tolist(), "activations", "recomputed inside backward")
     found.decide(
         np.flatnonzero((role == Role.BACKWARD) & ~gradient).tolist(),
         "temporaries",

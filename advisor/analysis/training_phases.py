@@ -58,7 +58,8 @@ class Phases:
     def next_of(self, codes: tuple[int, ...], after: Rows) -> Rows:
         """For each event, the first later one of these phases; NEVER without one."""
         rows = self.rows[np.isin(self.codes, codes)]
-        return np.append(rows, NEVER)[np.searchsorted(rows, after, "right")]
+        found: Rows = np.append(rows, NEVER)[np.searchsorted(rows, after, "right")]
+        return found
 
     def at(self, rows: Rows) -> NDArray[np.int8]:
         """The phase of the last deciding allocation at or before each event; 0 before the first."""

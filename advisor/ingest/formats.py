@@ -6,6 +6,9 @@ import re
 HEAD_BYTES = 64 * 1024
 """How much of an input (after decompression) is looked at."""
 
+UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""What a text begins with that a PowerShell redirect wrote."""
+
 _CONTROL = bytes(set(range(32)) - set(b"\t\n\r\f\x1b\x08"))
 _BINARY_SHARE = 0.05
 """Above this share of control bytes (ratio of the head) a text is no text: colored logs stay far below."""
@@ -44,6 +47,8 @@ def detect(head: bytes) -> Format:  # noqa: PLR0911 - one return a format reads 
         return Format.ZIP
     if re.match(rb"\x80[\x00-\x05]", head) or head[:2] in (b"(d", b"(l", b"}q", b"]q"):
         return Format.PICKLE
+    if head.startswith(UTF16_MARKS):
+        return Format.TEXT
     body = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if body[:1] in (b"{", b"["):
         return _json(body)
@@ -67,7 +72,7 @@ def _json(body: bytes) -> Format:
 
 def _is_one_document(body: bytes) -> bool:
     """Whether the head looks like one JSON document, and not like a log of a JSON object a line or of "[rank0]:" prefixes."""
-    if not re.match(rb'[\[{]\s*(["{\[\]}]|-?\d|null|true|false)', body):
+    if not re.match(rb'[\[{]\s*(["{\[\]}]|-?\d[\d.eE+]{0,30}\s{0,9}(,|\]\s*\Z)|null|true|false)', body):
         return False
     lines = [line for line in body.splitlines()[:3] if line.strip()]
     return not (len(lines) > 1 and all(line.startswith(b"{") and line.rstrip().endswith(b"}") for line in lines[:2]))

@@ -100,25 +100,15 @@ def _snapshot(loaded: object, path: str) -> AllocatorSnapshot:
     rows = device_rows(loaded.get("segments"), stacks, problems)
     histories = loaded.get("device_traces")
     histories = histories[: LARGEST_DEVICE_INDEX + 1] if type(histories) is list else []
-    tables = {
-        index: event_table(history, stacks, categories, texts, problems)
-        for index, history in enumerate(histories)
-        if history
-    }
-    devices = [
-        _device(index, rows.get(index), tables.get(index)) for index in sorted({*rows, *tables})
-    ]
+    tables = {index: event_table(history, stacks, categories, texts, problems) for index, history in enumerate(histories) if history}
+    devices = [_device(index, rows.get(index), tables.get(index)) for index in sorted({*rows, *tables})]
     _check_sums(devices, path)
     is_from_profiler = bool(categories.names)
-    gaps = [
-        f"{count} {problem}, left out" for problem, count in (problems + stacks.problems).items()
-    ]
+    gaps = [f"{count} {problem}, left out" for problem, count in (problems + stacks.problems).items()]
     if is_from_profiler and histories:
         # The profiler appends the host behind the devices.
         devices = [device for device in devices if device.index < len(histories) - 1]
-        gaps.append(
-            "made by the profiler: it knows tensors, not segments, so reserved and cached memory are unknown"
-        )
+        gaps.append("made by the profiler: it knows tensors, not segments, so reserved and cached memory are unknown")
     if loaded.get("host_segments") or loaded.get("host_traces"):
         gaps.append("the history of pinned host memory is not read")
     if not devices and not any(type(loaded.get(key)) is list and not loaded[key] for key in KEYS):
@@ -152,9 +142,7 @@ def _check_sums(devices: list[DeviceSnapshot], path: str) -> None:
     for device in devices:
         for table in (device.segments, device.blocks, device.events):
             if float(np.sum(table.size_bytes, dtype=np.float64)) > MOST_BYTES:
-                raise UnreadableInput(
-                    f"{path} is damaged: its sizes add up to more than any machine has", REMEDY
-                )
+                raise UnreadableInput(f"{path} is damaged: its sizes add up to more than any machine has", REMEDY)
 
 
 def _settings(value: object) -> tuple[tuple[str, str], ...]:
@@ -168,9 +156,7 @@ def _settings(value: object) -> tuple[tuple[str, str], ...]:
         parts = setting.items() if type(setting) is dict else [(None, setting)]
         for part, scalar in list(parts)[:MOST_SETTINGS]:
             if type(scalar) in (str, int, float, bool) and (part is None or type(part) is str):
-                flat[_clean(name if part is None else f"{name}.{part}")] = _clean(
-                    str(scalar) if _is_short(scalar) else ""
-                )
+                flat[_clean(name if part is None else f"{name}.{part}")] = _clean(str(scalar) if _is_short(scalar) else "")
     return tuple(flat.items())
 
 

@@ -78,11 +78,7 @@ def numbers(entries: Entries, key: str, most: int, problems: Counter[str]) -> ND
                 column[wrong] = NOT_RECORDED
             return column
     checked = [whole(value, most) for value in values]
-    bad = sum(
-        1
-        for value, number in zip(values, checked, strict=True)
-        if number == NOT_RECORDED and value is not None
-    )
+    bad = sum(1 for value, number in zip(values, checked, strict=True) if number == NOT_RECORDED and value is not None)
     if bad:
         problems[f"values of `{key}` that cannot be"] += bad
     return np.fromiter(checked, np.int64, len(checked))
@@ -165,10 +161,7 @@ def _actions(entries: Entries) -> NDArray[np.int8]:
         code_of: dict[object, int] = {value: int(ACTIONS.get(str(value), Action.OTHER)) for value in set(values)}
         return np.fromiter(map(code_of.__getitem__, values), np.int8, len(values))
     # Only texts are looked up: hashing something else could be made to recurse without end.
-    codes = (
-        int(ACTIONS.get(value, Action.OTHER)) if type(value) is str else NOT_RECORDED
-        for value in values
-    )
+    codes = (int(ACTIONS.get(value, Action.OTHER)) if type(value) is str else NOT_RECORDED for value in values)
     return np.fromiter(codes, np.int8, len(values))
 
 

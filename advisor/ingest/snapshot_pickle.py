@@ -10,9 +10,7 @@ from typing import BinaryIO
 
 from advisor.model.errors import UnreadableInput
 
-REMEDY = (
-    "save it with torch.cuda.memory._dump_snapshot('snapshot.pickle'), which writes plain data only"
-)
+REMEDY = "save it with torch.cuda.memory._dump_snapshot('snapshot.pickle'), which writes plain data only"
 
 READ_AHEAD_BYTES = 1024 * 1024
 """The C unpickler asks its file for a few bytes at a time unless it can peek; a buffered reader of this size lets it."""
@@ -76,13 +74,9 @@ def load_plain_pickle(stream: BinaryIO, path: str) -> object:
     try:
         return _on_a_deep_stack(lambda: _PlainUnpickler(_peekable(stream)).load(), stream)
     except RefusedGlobal as refusal:
-        raise UnreadableInput(
-            f"{path} is a pickle that holds more than plain data, {refusal}", REMEDY
-        ) from None
+        raise UnreadableInput(f"{path} is a pickle that holds more than plain data, {refusal}", REMEDY) from None
     except MemoryError:
-        raise UnreadableInput(
-            f"{path} claims more memory than it may take", "it is damaged or hostile; " + REMEDY
-        ) from None
+        raise UnreadableInput(f"{path} claims more memory than it may take", "it is damaged or hostile; " + REMEDY) from None
     except Exception as damage:  # noqa: BLE001 - pickle raises almost anything on damaged input; the family is one here
         words = " ".join(str(damage).split())[:SNIPPET].encode("ascii", "backslashreplace").decode()
         raise UnreadableInput(

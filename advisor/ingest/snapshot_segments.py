@@ -63,9 +63,7 @@ class DeviceRows:
         )
 
 
-def device_rows(
-    values: object, stacks: StackTable, problems: Counter[str]
-) -> dict[int, DeviceRows]:
+def device_rows(values: object, stacks: StackTable, problems: Counter[str]) -> dict[int, DeviceRows]:
     """The rows of every device that has a segment; what cannot be is left out and counted."""
     devices: dict[int, DeviceRows] = {}
     for segment in entries_of(values, "segments", problems):
@@ -96,10 +94,8 @@ def device_rows(
     return devices
 
 
-def _block_rows(
-    segment: dict[str, object], number: int, start: int, stacks: StackTable, problems: Counter[str]
-) -> list[Row]:
-    rows = []
+def _block_rows(segment: dict[str, object], number: int, start: int, stacks: StackTable, problems: Counter[str]) -> list[Row]:
+    rows: list[Row] = []
     address = start
     for block in entries_of(segment.get("blocks"), "lists of blocks", problems):
         size = whole(block.get("size"), LARGEST_BYTES)
@@ -120,9 +116,7 @@ def _block_rows(
     return rows
 
 
-def _live_use(
-    block: dict[str, object], requested: int, stacks: StackTable, problems: Counter[str]
-) -> tuple[int, int]:
+def _live_use(block: dict[str, object], requested: int, stacks: StackTable, problems: Counter[str]) -> tuple[int, int]:
     """The stack and requested size of a live block: its own, or those of the newest entry of its `history` (torch 2.0)."""
     if "frames" in block or "history" not in block:
         frames = block.get("frames")
@@ -134,9 +128,7 @@ def _live_use(
     newest = history[0]
     real = whole(newest.get("real_size"), LARGEST_BYTES)
     frames = newest.get("frames")
-    return (stacks.index(frames) if frames else NOT_RECORDED), (
-        real if real != NOT_RECORDED else requested
-    )
+    return (stacks.index(frames) if frames else NOT_RECORDED), (real if real != NOT_RECORDED else requested)
 
 
 def _pool_id(value: object) -> tuple[int, int]:
@@ -148,4 +140,5 @@ def _pool_id(value: object) -> tuple[int, int]:
 
 
 def _columns(rows: list[Row], width: int) -> NDArray[np.int64]:
-    return np.array(rows, np.int64).reshape(len(rows), width).T.copy()
+    columns: NDArray[np.int64] = np.array(rows, np.int64).reshape(len(rows), width).T.copy()
+    return columns

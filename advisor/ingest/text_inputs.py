@@ -3,6 +3,7 @@
 import importlib
 from dataclasses import dataclass
 
+from advisor.ingest.formats import UTF16_MARKS
 from advisor.ingest.log_text import read_log
 from advisor.model.errors import UnreadableInput
 from advisor.model.evidence import Evidence
@@ -38,6 +39,7 @@ DOCUMENTS = (
 EMBEDDED = (
     Reader(module="operator_table", subject="operator_table"),
     Reader(module="memory_summary", subject="memory_summary"),
+    Reader(module="memory_summary", subject="memory_stats"),
     Reader(module="nvidia_smi_table", subject="nvidia_smi_table"),
     Reader(module="nvidia_smi_listing", subject="nvidia_smi_listing"),
     Reader(module="nvidia_smi_failure", subject="nvidia_smi_failure"),
@@ -52,6 +54,8 @@ def read_text(text: bytes, path: str) -> tuple[Evidence, ...]:
     Raises:
         UnreadableInput: the text is XML or JSON of no kind that is known here.
     """
+    if text.startswith(UTF16_MARKS):
+        text = text.decode("utf-16", "replace").encode("utf-8", "replace")
     head = text[:HEAD_BYTES]
     for reader in DOCUMENTS:
         document = reader.read(text, path, head)

@@ -6,6 +6,7 @@ from ingest.a_snapshot import MIB, Allocator, a_block, a_raw_snapshot, a_segment
 from advisor.analysis.allocation_timeline import timeline
 from advisor.analysis.allocator_rounding import Rounding, rounding_of
 
+
 def replay(raw):
     snapshot = read(raw)
     device = snapshot.devices[0]

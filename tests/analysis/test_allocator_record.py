@@ -50,6 +50,7 @@ def test_peaks_are_larger_than_what_the_dump_still_holds():
 )
 def test_the_phase_of_the_peak_is_that_of_the_allocation_that_made_it(frames, phase):
     allocator = Allocator()
+    allocator.alloc(MIB, FORWARD[2:])
     allocator.alloc(4 * MIB, frames)
     assert record_of(allocator.raw()).peak_phase == phase
 

@@ -1,4 +1,5 @@
 import pytest
+from analysis.a_program import PROGRAMS, run
 from analysis.a_training import PARAMETERS, Training
 from corpus_location import corpus
 from hypothesis import given, settings
@@ -20,8 +21,6 @@ from ingest.a_snapshot import (
 from advisor.analysis.memory_ledger import memory_ledger
 from advisor.ingest.snapshot import read_snapshot
 from advisor.model.memory import BLOCKS, Basis, Moment
-
-from analysis.a_program import PROGRAMS, run
 
 P = sum(PARAMETERS)
 

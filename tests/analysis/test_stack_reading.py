@@ -32,7 +32,14 @@ def reading(frames):
         ([a_frame("_engine_run_backward", "/env/torch/autograd/graph.py"), MAIN], Role.BACKWARD),
         ([a_frame("backward", "/app/kernels.py"), a_frame("apply", "/env/torch/autograd/function.py")], Role.BACKWARD),
         ([a_frame("step", "/env/torch/optim/lr_scheduler.py"), MAIN], Role.PYTHON),
-        ([a_frame("forward", "C:\\env\\torch\\nn\\functional.py"), a_frame("_call_impl", "C:\\env\\torch\\nn\\modules\\module.py"), MAIN], Role.FORWARD),
+        (
+            [
+                a_frame("forward", "C:\\env\\torch\\nn\\functional.py"),
+                a_frame("_call_impl", "C:\\env\\torch\\nn\\modules\\module.py"),
+                MAIN,
+            ],
+            Role.FORWARD,
+        ),
         ([a_frame("step", "/app/env.py"), MAIN], Role.PYTHON),
         ([a_frame("_call_impl", "/app/module.py"), MAIN], Role.PYTHON),
         ([a_frame("update", "/app/my_transformers/cache_utils.py"), MAIN], Role.PYTHON),

@@ -1,4 +1,5 @@
 import gzip
+import json
 import os
 
 import pytest
@@ -6,6 +7,7 @@ import pytest
 from advisor.cli.intake import gather
 from advisor.ingest.formats import Format, detect
 from advisor.model.failure import Failure
+from advisor.model.tables import MemorySummary
 
 MESSAGE = b"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
 
@@ -46,6 +48,22 @@ def test_a_compressed_log_is_a_log(tmp_path):
     assert gather([str(path)]).case.first(Failure) is not None
 
 
+def test_a_text_of_a_powershell_redirect_is_read(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_bytes(MESSAGE.decode().encode("utf-16"))
+    assert gather([str(path)]).case.first(Failure) is not None
+
+
+def test_memory_statistics_are_read_as_json_and_as_a_printed_dictionary(tmp_path):
+    stats = {"allocated_bytes.all.current": 1024, "reserved_bytes.all.peak": 4096, "num_ooms": 1, "num_alloc_retries": 2}
+    for name, text in (("stats.json", json.dumps(stats)), ("printed.txt", f"OrderedDict({list(stats.items())!r})")):
+        path = tmp_path / name
+        path.write_text(text)
+        summary = gather([str(path)]).case.first(MemorySummary)
+        assert summary is not None, name
+        assert summary.ooms == 1
+
+
 def test_a_pipe_is_refused_instead_of_waiting_for_ever(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -68,6 +86,7 @@ def test_a_pipe_is_refused_instead_of_waiting_for_ever(tmp_path):
         (b"{'loss': 2.0}\n{'loss': 1.9}\n", Format.TEXT),
         (b"<?xml version='1.0'?>", Format.XML),
         (b"\x1b[31merror\x1b[0m: out of memory\n", Format.TEXT),
+        ("CUDA out of memory".encode("utf-16"), Format.TEXT),
         (bytes(range(256)), Format.BINARY),
     ],
 )

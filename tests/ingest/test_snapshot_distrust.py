@@ -207,11 +207,13 @@ def test_mutated_pickles_are_survived(data):
 
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda children: st.lists(children, max_size=4)
-    | st.dictionaries(
-        st.sampled_from(["action", "addr", "size", "frames", "name", "line", "filename", "blocks", "state", "total_size", "address"]),
-        children,
-        max_size=5,
+    lambda children: (
+        st.lists(children, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["action", "addr", "size", "frames", "name", "line", "filename", "blocks", "state", "total_size", "address"]),
+            children,
+            max_size=5,
+        )
     ),
     max_leaves=25,
 )
@@ -232,7 +234,7 @@ def test_a_real_file_cut_at_every_percent_is_refused_or_read():
 
 def test_a_real_file_with_noise_in_it_is_survived():
     data = next((corpus() / "snapshots").glob("Charran*/*.pickle")).read_bytes()
-    chance = random.Random(7)  # noqa: S311 - the same noise every time
+    chance = random.Random(7)
     for _ in range(300):
         noisy = bytearray(data)
         for _ in range(3):

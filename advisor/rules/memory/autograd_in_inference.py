@@ -151,6 +151,7 @@ def _finding(failure: Failure | None, clue: Clue | None, score: float) -> Findin
                 cost="one synchronization a batch",
             ),
         ),
+        supersedes=("MEM501",) if score >= GROWS_SCORE else (),
         settles=Action(
             title="Print whether gradients are on where it fails",
             change="print(torch.is_grad_enabled(), output.requires_grad)",
