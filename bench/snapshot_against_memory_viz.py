@@ -16,6 +16,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+Stack = list[dict[str, object]]
+
 LAYERS = 24
 SITES_PER_LAYER = 8
 ROOT = Path(__file__).resolve().parents[1]
@@ -178,62 +180,57 @@ def a_frame(filename: str, line: int, name: str) -> dict[str, object]:
     return {"filename": filename, "line": line, "name": name}
 
 
-def synthetic(event_count: int) -> dict[str, object]:
-    """A snapshot of training steps with about 480 stacks."""
-    memory = FakeAllocator(event_count)
-    base = [a_frame("/site-packages/torch/nn/modules/module.py", 1751, "_call_impl")]
-    trainer = [a_frame("/site-packages/trainer/loop.py", 100 + depth, f"run_{depth}") for depth in range(10)]
+def stacks() -> tuple[list[list[Stack]], list[Stack], Stack, Stack]:
+    """About 480 stacks: of each layer's sites, of the optimizer's lines, of its states, and of the model's construction."""
+    call = a_frame("/site-packages/torch/nn/modules/module.py", 1751, "_call_impl")
+    trainer = [a_frame("/site-packages/trainer/loop.py", 100 + depth, f"run_{depth}") for depth in range(18)]
     trainer.append(a_frame("/app/train.py", 12, "<module>"))
-    sites: list[list[list[dict[str, object]]]] = []
+    sites = []
     for layer in range(LAYERS):
         outer = [a_frame("/app/model.py", 40 + depth, "forward") for depth in range(layer % 5 + 3)]
         block = a_frame("/app/model.py", 500 + layer, "forward")
-        sites.append(
-            [
-                [
-                    a_frame("/app/layers.py", 10 * site + inner, "forward"),
-                    *base,
-                    block,
-                    *base,
-                    *outer,
-                    *base,
-                    *trainer,
-                ]
-                for site in range(SITES_PER_LAYER)
-                for inner in range(2)
-            ]
-        )
+        lines = [a_frame("/app/layers.py", line, "forward") for line in range(2 * SITES_PER_LAYER)]
+        sites.append([[line, call, block, call, *outer, call, *trainer] for line in lines])
     step = [a_frame("/site-packages/torch/optim/optimizer.py", 516, "wrapper"), *trainer]
-    lines = [[a_frame("/site-packages/torch/optim/adamw.py", 400 + line, "_multi_tensor_adamw"), *step] for line in range(96)]
-    state = [a_frame("/site-packages/torch/optim/adamw.py", 170, "_init_group"), *step]
+    adamw = "/site-packages/torch/optim/adamw.py"
+    updates = [[a_frame(adamw, 400 + line, "_multi_tensor_adamw"), *step] for line in range(96)]
+    state = [a_frame(adamw, 170, "_init_group"), *step]
     build = [a_frame("/site-packages/torch/nn/modules/module.py", 1340, "convert"), *trainer]
+    return sites, updates, state, build
+
+
+def synthetic(event_count: int) -> dict[str, object]:
+    """A snapshot of training steps until there are that many events."""
+    memory = FakeAllocator(event_count)
+    sites, updates, state, build = stacks()
     parameters = [(4096 * 4096 + 4096 * 64 * site) * 2 for _ in range(LAYERS) for site in range(SITES_PER_LAYER)]
     for size in parameters:
         memory.alloc(size, build)
-    is_first = True
+    for size in parameters * 2:
+        memory.alloc(2 * size, state)
     while not memory.is_full():
-        kept = []
-        for layer in range(LAYERS):
-            for site, frames in enumerate(sites[layer]):
-                kept.append(memory.alloc(3_000_000 + 8192 * site + 512 * layer, frames))
-                memory.free(memory.alloc(1_200_000 + 4096 * site, frames), frames)
-        gradients = []
-        for number, address in enumerate(reversed(kept)):
-            memory.free(memory.alloc(3_000_000 + 8192 * (number % 16), []), [])
-            memory.free(address, [])
-            if number % 2 == 0:
-                gradients.append(memory.alloc(parameters[number // 2 % len(parameters)], []))
-        if is_first:
-            for size in parameters:
-                memory.alloc(2 * size, state)
-                memory.alloc(2 * size, state)
-            is_first = False
-        for number, size in enumerate(parameters):
-            frames = lines[number % len(lines)]
-            memory.free(memory.alloc(size, frames), frames)
-        for address in gradients:
-            memory.free(address, step)
+        one_step(memory, sites, updates, parameters)
     return memory.snapshot()
+
+
+def one_step(memory: FakeAllocator, sites: list[list[Stack]], updates: list[Stack], parameters: list[int]) -> None:
+    """Forward with activations and temporaries, backward on a thread without Python frames, and an optimizer's temporaries."""
+    kept = []
+    for layer, places in enumerate(sites):
+        for site, frames in enumerate(places):
+            kept.append(memory.alloc(3_000_000 + 8192 * site + 512 * layer, frames))
+            memory.free(memory.alloc(1_200_000 + 4096 * site, frames), frames)
+    gradients = []
+    for number, address in enumerate(reversed(kept)):
+        memory.free(memory.alloc(3_000_000 + 8192 * (number % 16), []), [])
+        memory.free(address, [])
+        if number % 2 == 0:
+            gradients.append(memory.alloc(parameters[number // 2 % len(parameters)], []))
+    for number, size in enumerate(parameters):
+        frames = updates[number % len(updates)]
+        memory.free(memory.alloc(size, frames), frames)
+    for address in gradients:
+        memory.free(address, updates[0])
 
 
 def measured(python: str, code: str, path: str) -> dict[str, float]:

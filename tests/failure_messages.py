@@ -20,7 +20,7 @@ NEW_HINT = (
 )
 
 
-def old_cuda(
+def old_cuda(  # noqa: PLR0913 - the clauses of the message
     *,
     requested: str = "1.50 GiB",
     device: int = 0,
@@ -36,7 +36,7 @@ def old_cuda(
     )
 
 
-def new_cuda(
+def new_cuda(  # noqa: PLR0913 - the clauses of the message
     *,
     prefix: str = "torch.OutOfMemoryError: CUDA",
     requested: str = "2.25 GiB",

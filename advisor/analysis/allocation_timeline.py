@@ -115,7 +115,8 @@ def with_remainders(device: DeviceSnapshot, uses: Lifetimes, size: Bytes, max_sp
             *uses.address[large[old & is_edge]].tolist(),
         ]
     )
-    addresses, sizes = uses.address, size.copy()
+    addresses = uses.address
+    sizes: Bytes = size.copy()
     for use in asking[uses.start[asking] == -1].tolist():
         sizes[use] = _reach(edges, int(addresses[use]), int(size[use]), max_split_bytes)
     n = uses.event_count

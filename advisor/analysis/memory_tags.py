@@ -52,9 +52,9 @@ def tagged_blocks(
     marks = np.flatnonzero((events.action == Action.ANNOTATE) & (events.text >= 0))
     position = {address: at for at, address in enumerate(uses.address[rows].tolist())} if len(marks) else {}
     for mark in marks.tolist():
-        at = position.get(int(events.address[mark]))
+        at = position.get(int(events.address[mark]), -1)
         block = text_block[events.text[mark]]
         # What a tensor is holds for its whole life: a tag that comes after the moment counts where none came before it.
-        if at is not None and block and uses.start[rows[at]] < mark < uses.end[rows[at]] and (mark <= moment or at not in found):
+        if at >= 0 and block and uses.start[rows[at]] < mark < uses.end[rows[at]] and (mark <= moment or at not in found):
             found[at] = block
     return found

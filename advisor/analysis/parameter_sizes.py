@@ -59,8 +59,7 @@ def step_sizes(uses: Lifetimes, is_optimizer: Flags, phases: Phases) -> Counter[
 def backward_sizes(uses: Lifetimes, is_backward: Flags, phases: Phases, held: Counter[int]) -> Counter[int]:
     """Sizes of the parameters where gradients are only ever added to: each backward pass makes one temporary gradient a parameter.
 
-    Args:
-        held: sizes of memory that lives through the whole record; only those can be parameters with their gradients.
+    `held` has the sizes of memory that lives through the whole record; only those can be parameters with their gradients.
     """
     passes = max(1, len(phases.run_starts(BACKWARD)))
     made = Counter(uses.requested_bytes[is_backward].tolist())

@@ -21,7 +21,8 @@ def gradients(record: Record) -> Flags:
     # Where the record ends within backward, a gradient is what autograd stored, or what has the size of something that stays.
     lasting = Counter(uses.requested_bytes[(uses.start < _first_row(record)) & (uses.end > uses.event_count)].tolist())
     has_size = np.isin(uses.requested_bytes, list(lasting))
-    return made & ((outlives == 1) | ((outlives == -1) & (has_size | record.flag("accumulates"))))
+    found: Flags = made & ((outlives == 1) | ((outlives == -1) & (has_size | record.flag("accumulates"))))
+    return found
 
 
 def _first_row(record: Record) -> int:
@@ -47,7 +48,7 @@ def optimizer_memory(record: Record, found: Attribution) -> Flags:
     made = (record.role == Role.OPTIMIZER) & (uses.start >= 0)
     outlives = outlives_its_run(uses, record.phases, (FORWARD, BACKWARD))
     creates = record.flag("creates_state")
-    kept = made & ((outlives == 1) | creates)
+    kept: Flags = made & ((outlives == 1) | creates)
     open_ = made & (outlives == -1) & ~creates
     # Where the record ends within (or right after) the step: a library makes states in known functions; the user's own step
     # keeps what a line of it holds many times over.

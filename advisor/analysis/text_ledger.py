@@ -54,9 +54,7 @@ def text_ledger(failure: Failure) -> MemoryLedger | None:
     )
 
 
-def _contradiction_free(
-    failure: Failure, total: int, notes: list[str], gaps: list[str]
-) -> dict[str, int]:
+def _contradiction_free(failure: Failure, total: int, notes: list[str], gaps: list[str]) -> dict[str, int]:
     """The entries that the message tells, none negative, together at most the device."""
     known = _told(failure, notes)
     allocated_besides = (failure.allocated_bytes or 0) - known.get("private_pools", 0)
@@ -74,18 +72,15 @@ def _contradiction_free(
 
 def _told(failure: Failure, notes: list[str]) -> dict[str, int]:
     """What the message tells by itself."""
-    known: dict[str, int] = {}
-    for block, size in (
-        ("free", failure.free_bytes),
-        ("allocator_cached", failure.reserved_unallocated_bytes),
-        ("private_pools", failure.private_pool_bytes),
-    ):
-        if size is not None:
-            known[block] = size
+    printed = {
+        "free": failure.free_bytes,
+        "allocator_cached": failure.reserved_unallocated_bytes,
+        "private_pools": failure.private_pool_bytes,
+    }
+    known = {block: size for block, size in printed.items() if size is not None}
     if failure.allocated_bytes is not None:
-        notes.append(
-            "what PyTorch had allocated is unattributed: the message does not say what it was"
-        )
+        held = failure.allocated_bytes - known.get("private_pools", 0)
+        notes.append(f"unattributed holds {held:,} bytes that PyTorch had allocated: the message does not say what they were")
     own, others = _processes(failure, notes)
     if others:
         known["other_processes"] = sum(others)
@@ -101,9 +96,7 @@ def _told(failure: Failure, notes: list[str]) -> dict[str, int]:
     if beside >= 0:
         known["non_pytorch"] = beside
     else:
-        notes.append(
-            "this process used less than PyTorch had reserved: the driver's figure lags, or counts only a part"
-        )
+        notes.append("this process used less than PyTorch had reserved: the driver's figure lags, or counts only a part")
     _add_unlisted(failure, known, own, notes)
     return known
 
@@ -117,9 +110,7 @@ def _processes(failure: Failure, notes: list[str]) -> tuple[int | None, list[int
     listed = [process for process in failure.other_processes if process.used_bytes is not None]
     sizes = {process.pid: process.used_bytes or 0 for process in listed}
     if failure.process_bytes is not None:
-        return failure.process_bytes, [
-            size for pid, size in sizes.items() if pid != failure.own_pid
-        ]
+        return failure.process_bytes, [size for pid, size in sizes.items() if pid != failure.own_pid]
     if failure.own_pid in sizes:
         own = sizes.pop(failure.own_pid)
         return own, list(sizes.values())
@@ -128,9 +119,7 @@ def _processes(failure: Failure, notes: list[str]) -> tuple[int | None, list[int
         return None, list(sizes.values())
     candidates = [pid for pid, size in sizes.items() if size >= reserved]
     if len(candidates) == 1 and sum(sizes.values()) + reserved > total - free + _tolerance(failure):
-        notes.append(
-            f"process {candidates[0]} is taken for this one: the device would overflow if it were another"
-        )
+        notes.append(f"process {candidates[0]} is taken for this one: the device would overflow if it were another")
         own = sizes.pop(candidates[0])
         return own, list(sizes.values())
     return None, list(sizes.values())
@@ -143,9 +132,7 @@ def _add_unlisted(failure: Failure, known: dict[str, int], own: int, notes: list
     outside = failure.total_bytes - failure.free_bytes - own
     if outside > DRIVER_SHARE_BYTES:
         known["other_processes"] = outside
-        notes.append(
-            "no other process is listed, yet more is in use outside this one than a driver keeps"
-        )
+        notes.append("no other process is listed, yet more is in use outside this one than a driver keeps")
 
 
 def _tolerance(failure: Failure) -> int:

@@ -74,14 +74,16 @@ class Phases:
         if not len(self.codes):
             return np.zeros(0, np.int64)
         changes = np.append(True, self.codes[1:] != self.codes[:-1])
-        return self.rows[changes & (self.codes == code)]
+        rows: Rows = self.rows[changes & (self.codes == code)]
+        return rows
 
     def run_ends(self, code: int) -> Rows:
         """The last deciding event of each run of a phase."""
         if not len(self.codes):
             return np.zeros(0, np.int64)
         changes = np.append(self.codes[1:] != self.codes[:-1], True)
-        return self.rows[changes & (self.codes == code)]
+        rows: Rows = self.rows[changes & (self.codes == code)]
+        return rows
 
 
 def phases(events: EventTable, readings: tuple[StackReading, ...]) -> Phases:

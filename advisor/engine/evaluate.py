@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from advisor.engine.calibration import calibrated
 from advisor.engine.rank import Scored
 from advisor.engine.resolve import Resolver
+from advisor.model.evidence import Evidence
 from advisor.model.finding import Finding
 from advisor.rules.registry import Entry
 from advisor.rules.rule import Rule
@@ -64,7 +65,7 @@ def _arguments(rule: Rule, resolver: Resolver) -> tuple[dict[str, object], tuple
     arguments: dict[str, object] = {}
     missing = []
     for need in rule.needs:
-        found = resolver.all_of(need.kind)
+        found: tuple[Evidence, ...] = resolver.all_of(need.kind)
         if not found and not need.optional:
             missing.append(need.kind.__name__)
         arguments[need.parameter] = found if need.many else next(iter(found), None)

@@ -24,7 +24,8 @@ _TABLE_LINES = 400
 
 _RECOVERY_LINES = 6
 _RECOVERED = LazyPattern(
-    r"skipping (?:this |the )?batch|attempting to recover|retrying with|reduc(?:ing|ed) (?:the )?batch size|trying (?:again )?with (?:a )?(?:smaller|lower)|"
+    r"skipping (?:this |the )?batch|attempting to recover|retrying with|reduc(?:ing|ed) (?:the )?batch size|"
+    r"trying (?:again )?with (?:a )?(?:smaller|lower)|"
     r"found executable batch|falling back to|Cleaning up and retry",
     re.IGNORECASE,
 )

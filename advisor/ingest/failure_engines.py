@@ -21,7 +21,8 @@ _NEEDED = LazyPattern(rf"{SIZE}\s{{1,4}}KV\s{{1,4}}cache is needed")
 _AVAILABLE = LazyPattern(rf"available KV\s{{1,4}}cache memory\s{{1,4}}\({SIZE}\)")
 _ESTIMATED = LazyPattern(rf"estimated maximum model length is\s{{1,4}}{_NUMBER}")
 _STARTUP = LazyPattern(
-    r"Free memory on device(?: (?:cuda|xpu|hip|npu):(?P<device>\d{1,4}))? \((?P<free>\d{1,6}(?:\.\d{1,4})?)/(?P<total>\d{1,6}(?:\.\d{1,4})?) (?P<unit>[GM]i?B)\)"
+    r"Free memory on device(?: (?:cuda|xpu|hip|"
+    r"npu):(?P<device>\d{1,4}))? \((?P<free>\d{1,6}(?:\.\d{1,4})?)/(?P<total>\d{1,6}(?:\.\d{1,4})?) (?P<unit>[GM]i?B)\)"
 )
 _DESIRED = LazyPattern(rf"desired GPU memory utilization \((\d(?:\.\d{{1,6}})?), {SIZE}\)")
 _PROFILING = LazyPattern(rf"Error in memory profiling\. Initial free memory {SIZE}, current free memory {SIZE}")

@@ -12,7 +12,8 @@ from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind, ProcessMemory
 
 _NUMPY = LazyPattern(
-    rf"Unable to allocate (?:array with shape[^\n]{{0,160}}?|{SIZE} for an array with shape (\([\d, L]{{0,160}}\))(?: and data type (\S{{1,24}}))?)"
+    rf"Unable to allocate (?:array with shape[^\n]{{0,160}}?|"
+    rf"{SIZE} for an array with shape (\([\d, L]{{0,160}}\))(?: and data type (\S{{1,24}}))?)"
 )
 _CPU_ALLOCATOR = LazyPattern(
     r"(?:DefaultCPUAllocator: (?:can't allocate memory|not enough memory)|Buy new RAM|\$ Torch: not enough memory)[^\n]{0,12}?"
@@ -21,13 +22,15 @@ _CPU_ERROR = LazyPattern(r"Error code 12 \(Cannot allocate memory\)")
 _CPU_REQUEST = LazyPattern(r"you tried to allocate (\d{1,20}) ?(bytes|GB|MB|GiB|MiB)")
 _MEMORY_ERROR = LazyPattern(r"(?:^|[\s.])(?:_Array)?MemoryError\b(?!\()(?::|\s*$)", re.MULTILINE)
 _CANNOT = LazyPattern(
-    r"\[Errno 12\] Cannot allocate memory|[Cc]annot allocate memory(?: \(12\))?|(?:error|Error) ?(?:code )?12\b[^\n]{0,40}[Cc]annot allocate|ENOMEM\b|"
+    r"\[Errno 12\] Cannot allocate memory|[Cc]annot allocate memory(?: \(12\))?|(?:error|"
+    r"Error) ?(?:code )?12\b[^\n]{0,40}[Cc]annot allocate|ENOMEM\b|"
     r"\[WinError 1455\]|paging file is too small for this operation"
 )
 _BAD_ALLOC = LazyPattern(r"std::bad_alloc\b")
 
 _KERNEL_KILL = LazyPattern(
-    r"(?P<cgroup>[Mm]emory cgroup )?[Oo]ut of memory:? (?:\(oom_kill_allocating_task\): )?Kill(?:ed)? process (?P<pid>\d{1,9}) \((?P<name>[^)\n]{1,40})\)"
+    r"(?P<cgroup>[Mm]emory cgroup )?[Oo]ut of memory:? (?:\(oom_kill_allocating_task\): )?Kill(?:ed)? process (?P<pid>\d{1,9})"
+    r" \((?P<name>[^)\n]{1,40})\)"
 )
 _KERNEL_KILLED = LazyPattern(r"Killed process (?P<pid>\d{1,9})(?:, UID \d{1,9},)? \((?P<name>[^)\n]{1,40})\)")
 _RSS = LazyPattern(r"(?:anon|file|shmem)-rss:(\d{1,15})kB")
@@ -42,12 +45,15 @@ _WORKER = LazyPattern(r"DataLoader worker \(pid(?:\(s\))? ([\d, ]{1,120})\) (?:i
 _OLLAMA = LazyPattern(rf"requires more system memory \({SIZE}\) than is available \({SIZE}\)")
 
 _SIGKILL = LazyPattern(
-    r"Signal 9 \(SIGKILL\)|Signals\.SIGKILL|exit_?code {0,4}: ?-9\b|exit ?(?:code|status):? (?:137|-9)\b|with (?:exit )?code:? (?:137|-9)\b|"
-    r"non-zero exit status (?:137|-9)\b|\bExit Code:? 137\b|exitcode[=:] ?(?:137|-9)\b|return(?: ?code)?[ =:]{1,3}(?:137|-9)\b|signal: 9, SIGKILL|\bSIGKILL\b",
+    r"Signal 9 \(SIGKILL\)|Signals\.SIGKILL|exit_?code {0,4}: ?-9\b|exit ?(?:code|status):? (?:137|-9)\b|"
+    r"with (?:exit )?code:? (?:137|-9)\b|"
+    r"non-zero exit status (?:137|-9)\b|\bExit Code:? 137\b|exitcode[=:] ?(?:137|-9)\b|return(?: ?code)?[ =:]{1,3}(?:137|-9)\b|"
+    r"signal: 9, SIGKILL|\bSIGKILL\b",
     re.IGNORECASE,
 )
 _BARE = LazyPattern(
-    r"^\s{0,8}(?:[\w./\-]{1,160}: line \d{1,7}:\s{1,4}\d{1,9} |(?:zsh|bash|sh): |\[\d{1,4}\][+\- ]{1,6}(?:\d{1,9} )?)?[Kk]illed(?:\s{2,40}\S[^\n]{0,300}| {1,2}python[^\n]{0,300})?\s{0,8}$"
+    r"^\s{0,8}(?:[\w./\-]{1,160}: line \d{1,7}:\s{1,4}\d{1,9} |(?:zsh|bash|sh): |"
+    r"\[\d{1,4}\][+\- ]{1,6}(?:\d{1,9} )?)?[Kk]illed(?:\s{2,40}\S[^\n]{0,300}| {1,2}python[^\n]{0,300})?\s{0,8}$"
 )
 _TORCHRUN_RANK = LazyPattern(r"\brank {0,9}: (\d{1,7}) \(local_rank")
 

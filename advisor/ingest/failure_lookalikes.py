@@ -4,9 +4,17 @@ from advisor.ingest.failure_message import FailureText, Recognizer, first_intege
 from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
 
+_INDEX_CHECK = r"srcIndex < srcSelectDimSize|index >= -sizes\[i\]|t >= 0 && t < n_classes|idx_dim >= 0"
+"""Checks of PyTorch's own kernels that an index out of range fails."""
+
+_TIMEOUT = (
+    r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL|NCCL operation \w{1,40} timed out|"
+    r"Timed out waiting \d{1,9}ms for (?:recv|send)|TCPStore[^\n]{0,60}[Tt]imeout"
+)
+
 _KINDS = (
     ("device-side assert", r"device-side assert(?:ion)? (?:triggered|failed)"),
-    ("index out of range", r"Assertion `[^`\n]{0,120}(?:srcIndex < srcSelectDimSize|index >= -sizes\[i\]|t >= 0 && t < n_classes|idx_dim >= 0)[^`\n]{0,80}` failed"),
+    ("index out of range", rf"Assertion `[^`\n]{{0,120}}(?:{_INDEX_CHECK})[^`\n]{{0,80}}` failed"),
     ("illegal memory access", r"illegal memory access was encountered|cudaErrorIllegalAddress|Memory access fault by GPU"),
     ("misaligned address", r"CUDA error: misaligned address"),
     ("illegal instruction", r"CUDA error: an illegal instruction was encountered"),
@@ -18,7 +26,7 @@ _KINDS = (
     ("driver too old", r"CUDA driver version is insufficient|NVIDIA driver on your system is too old|forward compatibility was attempted"),
     ("uncorrectable memory error", r"uncorrectable (?:ECC|NVLink) error(?: was)?(?: encountered| detected)"),
     ("execution failed", r"\bCU(?:BLAS|DNN)_STATUS_(?:EXECUTION_FAILED|MAPPING_ERROR|INVALID_VALUE|NOT_SUPPORTED|ARCH_MISMATCH)\b"),
-    ("collective timeout", r"Watchdog caught collective operation timeout|collective operation timeout: WorkNCCL|NCCL operation \w{1,40} timed out|Timed out waiting \d{1,9}ms for (?:recv|send)|TCPStore[^\n]{0,60}[Tt]imeout"),
+    ("collective timeout", _TIMEOUT),
     ("engine timeout", r"RPC call to \w{1,40} timed out"),
 )  # fmt: skip
 _ANY = LazyPattern("|".join(f"(?P<k{index}>{pattern})" for index, (_, pattern) in enumerate(_KINDS)))

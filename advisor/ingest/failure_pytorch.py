@@ -50,6 +50,9 @@ _WORDS_REACH = 300
 _HINT = LazyPattern(r"If reserved (?:but unallocated )?memory is")
 _LISTED_PROCESS = LazyPattern(r"\b(\d{2,8})[ :]{1,3}(\d{1,7}) ?(MiB)\b")
 
+_OLD_FORKS = {"NPU": "torch_npu", "XPU": "IPEX"}
+"""Backends that printed the old list outside of PyTorch itself."""
+
 _MOST_PROCESSES = 64
 """Processes that are taken from one message."""
 
@@ -178,16 +181,8 @@ def _complete(found: dict[str, int]) -> None:
 
 def _generation(text: str, backend: str, *, is_sentence: bool) -> str:
     """The first version that printed this wording."""
-    if backend == "NPU" and not is_sentence:
-        return "torch_npu"
-    if backend == "XPU" and not is_sentence:
-        return "IPEX" if _TOTAL_OLD.search(text) else "words only"
     if not is_sentence:
-        if _RESERVED_OLD.search(text):
-            return "torch 1.11 reserved" if _HINT.search(text) else "torch 1.4 reserved"
-        if _CACHED_OLD.search(text):
-            return "torch 1.x cached"
-        return "torch 1.x cut" if _TOTAL_OLD.search(text) else "words only"
+        return _generation_of_list(text, backend)
     if "capacty" in text:
         return "torch 2.1"
     if "PYTORCH_ALLOC_CONF" in text or "docs.pytorch.org" in text:
@@ -195,6 +190,16 @@ def _generation(text: str, backend: str, *, is_sentence: bool) -> str:
     if "torch.OutOfMemoryError" in text:
         return "torch 2.5"
     return "torch 2.4" if _PRIVATE.search(text) else "torch 2.2"
+
+
+def _generation_of_list(text: str, backend: str) -> str:
+    if _TOTAL_OLD.search(text) is None:
+        return "words only"
+    if backend in _OLD_FORKS:
+        return _OLD_FORKS[backend]
+    if _RESERVED_OLD.search(text):
+        return "torch 1.11 reserved" if _HINT.search(text) else "torch 1.4 reserved"
+    return "torch 1.x cached" if _CACHED_OLD.search(text) else "torch 1.x cut"
 
 
 def _detail(figures: Figures) -> str:

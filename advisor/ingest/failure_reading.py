@@ -35,7 +35,8 @@ _MOST_LINES_A_NEEDLE = 1_200
 
 _EVERYWHERE = frozenset(
     {
-        b"out of memory", b"outofmemory", b"resource_exhausted", b"oom when allocating", b"alloc_failed", b"calloc", b"cache blocks", b"kv cache is needed",
+        b"out of memory", b"outofmemory", b"resource_exhausted", b"oom when allocating", b"alloc_failed", b"calloc", b"cache blocks",
+        b"kv cache is needed",
         b"stored in kv cache", b"bus error", b"killed process", b"memoryerror", b"illegal memory access", b"device-side assert",
     }
 )  # fmt: skip

@@ -28,10 +28,12 @@ _CUMEM = LazyPattern(
     re.IGNORECASE,
 )
 _LLAMA_CPP = LazyPattern(
-    rf"allocating {SIZE} on device (\d{{1,4}}): (?:cuda|hip|musa)Malloc failed|failed to allocate (?:CUDA|ROCm|Vulkan|SYCL)\d{{0,2}} buffer of size (\d{{1,20}})"
+    rf"allocating {SIZE} on device (\d{{1,4}}): (?:cuda|hip|musa)Malloc failed|failed to allocate (?:CUDA|ROCm|Vulkan|"
+    rf"SYCL)\d{{0,2}} buffer of size (\d{{1,20}})"
 )
 _CUPY = LazyPattern(
-    r"(?:OutOfMemoryError: )?Out of memory allocating ([\d,]{1,26}) bytes \(allocated so far: ([\d,]{1,26}) bytes(?:, limit set to: ([\d,]{1,26}) bytes)?"
+    r"(?:OutOfMemoryError: )?Out of memory allocating ([\d,]{1,26}) bytes \(allocated so far: ([\d,]{1,26}) bytes(?:, limit set"
+    r" to: ([\d,]{1,26}) bytes)?"
 )
 _PADDLE = LazyPattern(
     rf"Cannot allocate {SIZE} memory on GPU (\d{{1,4}}), {SIZE} memory has been allocated and available memory is only {SIZE}"
@@ -39,7 +41,8 @@ _PADDLE = LazyPattern(
 _GAUDI = LazyPattern(r"PT_DEVMEM Allocation failed for size::(\d{1,20})")
 _OLD_TORCH = LazyPattern(r"cuda runtime error \(2\) ?: ?out of memory", re.IGNORECASE)
 _RUNTIME = LazyPattern(
-    r"CUDA(?: runtime| driver)? [Ee]rror ?(?:\(\d{1,3}\))?:? (?:2: )?[\"']?out of memory|cudaErrorMemoryAllocation|CUDA_ERROR_OUT_OF_MEMORY|"
+    r"CUDA(?: runtime| driver)? [Ee]rror ?(?:\(\d{1,3}\))?:? (?:2: )?[\"']?out of memory|cudaErrorMemoryAllocation|"
+    r"CUDA_ERROR_OUT_OF_MEMORY|"
     r"HIP error: out of memory|hipErrorOutOfMemory|hipErrorMemoryAllocation|cudaMalloc\w{0,12} failed:? out of memory|"
     r"CUDA error(?: code)? ?2\b|cuMem(?:Create|Alloc|Map)\w{0,12}[^\n]{0,60}out of memory",
 )

@@ -16,14 +16,15 @@ _BUS = LazyPattern(
     re.MULTILINE,
 )
 _SEGMENT = LazyPattern(
-    r"unable to (?:open|mmap|write to|resize|allocate|truncate)[^\n]{0,40}(?:shared memory|file)[^\n]{0,8}(?: object| for file)? ?<[^>\n]{1,80}>[^\n]{0,160}"
+    r"unable to (?:open|mmap|write to|resize|allocate|truncate)[^\n]{0,40}(?:shared memory|file)[^\n]{0,8}(?: object|"
+    r" for file)? ?<[^>\n]{1,80}>[^\n]{0,160}"
 )
 _NCCL_SEGMENT = LazyPattern(r"Error while creating shared memory segment[^\n]{0,160}")
 _SEGMENT_SIZE = LazyPattern(r"\(size (\d{1,20})\)")
 _NO_SPACE = LazyPattern(r"\[Errno 28\] No space left on device|No space left on device(?: \(28\))?")
 _TOO_MANY_FILES = LazyPattern(r"Too many open files|\(24\)")
 _ANCDATA = LazyPattern(r"received \d{1,6} items of ancdata")
-_SHM_WORDS = LazyPattern(r"/dev/shm|\bshm\b|shared memory|torch_\d|psm_|multiprocessing|nccl-")
+_SHM_WORDS = LazyPattern(r"/dev/shm|\bshm\b|shared memory|torch_\d|psm_|multiprocessing|nccl-")  # noqa: S108 - a word in messages, not a path that is used
 
 
 def recognize(text: str) -> FailureText | None:
@@ -43,6 +44,11 @@ def recognize(text: str) -> FailureText | None:
     bus = _BUS.search(first_line)
     if bus is not None:
         return _exhausted("bus error", bus[0].strip(), bus.end())
+    return _no_space(text, first_line)
+
+
+def _no_space(text: str, first_line: str) -> FailureText | None:
+    """No space on a device: /dev/shm where it is named nearby, else a disk."""
     space = _NO_SPACE.search(first_line)
     if space is None:
         return None

@@ -11,7 +11,8 @@ REPORT_LINES = 60
 """A text of at most this many lines is somebody's report, whose every word counts; a longer one is a log."""
 
 _WORDS = LazyPattern(
-    r"\bOOM(?:s|ed|ing|'?d)?\b|\bout[- ]of[- ](?:(?:GPU|device|CUDA|video) )?memory\b|\b(?:CUDA|GPU) memory (?:exception|error|exhausted)\b",
+    r"\bOOM(?:s|ed|ing|'?d)?\b|\bout[- ]of[- ](?:(?:GPU|device|CUDA|video) )?memory\b|\b(?:CUDA|GPU) memory (?:exception|error|"
+    r"exhausted)\b",
     re.IGNORECASE,
 )
 _ERROR = LazyPattern(r"(?:Error|Exception|error|fatal|FATAL|abort\w*|terminated?|failed)\b")

@@ -26,7 +26,8 @@ _TPU_USAGE = LazyPattern(rf"TensorCore Hbm usage: {SHORT_SIZE}")
 _TPU_AVAILABLE = LazyPattern(rf"exceeding available bytes: {SHORT_SIZE}")
 
 _OOM_TENSOR = LazyPattern(
-    r"OOM when allocating tensor with shape ?\[([\d,x ]{0,160})\](?:,? and type ([\w:]{1,24}))?(?: on (\S{1,160}))?(?: by allocator (\w{1,40}))?"
+    r"OOM when allocating tensor with shape ?\[([\d,x ]{0,160})\](?:,? and type ([\w:]{1,24}))?(?: on (\S{1,160}))?(?: by"
+    r" allocator (\w{1,40}))?"
 )
 _BFC = LazyPattern(rf"Allocator \((\w{{1,40}})\) ran out of memory trying to allocate {SHORT_SIZE} ?(?:\(rounded to (\d{{1,20}})\))?")
 _NOT_A_FAILURE = "The caller indicates that this is not a failure"

@@ -42,7 +42,7 @@ class LogLine:
 
 
 class LogLines:
-    """A log as bytes; any of the three newlines ends a line, a lone carriage return does not count one where "\\n" does."""
+    """A log as bytes; any of the three newlines ends a line, a lone carriage return counts none where line feeds do."""
 
     def __init__(self, raw: bytes) -> None:
         if raw.startswith(_UTF16_MARKS):

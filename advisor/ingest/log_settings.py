@@ -11,32 +11,46 @@ from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.ingest.log_lines import LogLines
 from advisor.ingest.log_mentions import Span, is_advice
 
-ENVIRONMENT = (
-    "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF", "PYTORCH_NPU_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING",
-    "PYTORCH_MPS_HIGH_WATERMARK_RATIO", "PYTORCH_MPS_LOW_WATERMARK_RATIO", "XLA_PYTHON_CLIENT_PREALLOCATE",
-    "XLA_PYTHON_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_ALLOCATOR", "TF_FORCE_GPU_ALLOW_GROWTH", "TF_GPU_ALLOCATOR", "CUDA_VISIBLE_DEVICES",
-    "HIP_VISIBLE_DEVICES", "CUDA_LAUNCH_BLOCKING", "CUDA_MODULE_LOADING", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "NCCL_P2P_DISABLE",
-    "NCCL_IB_DISABLE", "NCCL_BUFFSIZE", "NCCL_DEBUG", "NCCL_MAX_NCHANNELS", "NCCL_NET_GDR_LEVEL", "TORCH_NCCL_AVOID_RECORD_STREAMS", "WORLD_SIZE",
-    "LOCAL_RANK", "MAX_JOBS", "CUBLAS_WORKSPACE_CONFIG", "NVIDIA_TF32_OVERRIDE", "TOKENIZERS_PARALLELISM", "VLLM_ATTENTION_BACKEND",
-    "VLLM_GPU_MEMORY_UTILIZATION",
-)  # fmt: skip
+
+def _names(table: str) -> tuple[str, ...]:
+    return tuple(table.split())
+
+
+ENVIRONMENT = _names(
+    """
+PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF PYTORCH_HIP_ALLOC_CONF PYTORCH_NPU_ALLOC_CONF
+PYTORCH_NO_CUDA_MEMORY_CACHING PYTORCH_MPS_HIGH_WATERMARK_RATIO PYTORCH_MPS_LOW_WATERMARK_RATIO
+XLA_PYTHON_CLIENT_PREALLOCATE XLA_PYTHON_CLIENT_MEM_FRACTION XLA_PYTHON_CLIENT_ALLOCATOR
+TF_FORCE_GPU_ALLOW_GROWTH TF_GPU_ALLOCATOR CUDA_VISIBLE_DEVICES HIP_VISIBLE_DEVICES
+CUDA_LAUNCH_BLOCKING CUDA_MODULE_LOADING OMP_NUM_THREADS MKL_NUM_THREADS NCCL_P2P_DISABLE
+NCCL_IB_DISABLE NCCL_BUFFSIZE NCCL_DEBUG NCCL_MAX_NCHANNELS NCCL_NET_GDR_LEVEL
+TORCH_NCCL_AVOID_RECORD_STREAMS WORLD_SIZE LOCAL_RANK MAX_JOBS CUBLAS_WORKSPACE_CONFIG
+NVIDIA_TF32_OVERRIDE TOKENIZERS_PARALLELISM VLLM_ATTENTION_BACKEND VLLM_GPU_MEMORY_UTILIZATION
+"""
+)
 """Environment variables, as spelled."""
 
-ARGUMENTS = (
-    "per_device_train_batch_size", "per_device_eval_batch_size", "per_gpu_train_batch_size", "train_batch_size", "eval_batch_size", "batch_size",
-    "micro_batch_size", "train_micro_batch_size_per_gpu", "global_batch_size", "gradient_accumulation_steps", "max_seq_length", "max_seq_len",
-    "max_length", "seq_length", "sequence_length", "cutoff_len", "block_size", "model_max_length", "max_model_len", "max_num_seqs",
-    "max_num_batched_tokens", "gpu_memory_utilization", "vllm_gpu_memory_utilization", "tensor_parallel_size", "pipeline_parallel_size", "swap_space",
-    "enforce_eager", "kv_cache_dtype", "enable_prefix_caching", "mem_fraction_static", "max_total_tokens", "max_total_num_tokens",
-    "max_running_requests", "context_length", "chunked_prefill_size", "num_gpu_blocks", "num_cpu_blocks", "optim", "optimizer", "learning_rate", "bf16", "fp16",
-    "tf32", "torch_dtype", "dtype", "gradient_checkpointing", "use_reentrant", "use_cache", "num_workers", "dataloader_num_workers", "pin_memory",
-    "dataloader_pin_memory", "prefetch_factor", "persistent_workers", "eval_accumulation_steps", "load_in_4bit", "load_in_8bit", "lora_r", "lora_rank",
-    "lora_alpha", "zero_stage", "stage", "offload_optimizer", "cpu_offload", "device_map", "map_location", "attn_implementation", "use_flash_attention_2",
-    "find_unused_parameters", "gradient_as_bucket_view", "bucket_cap_mb", "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-    "num_key_value_heads", "intermediate_size", "torch_compile", "save_steps", "eval_steps", "logging_steps", "seed", "shm_size", "preallocate",
-    "expandable_segments", "world_size", "num_processes", "nproc_per_node", "nnodes", "nodes", "image_size", "num_generations", "max_new_tokens",
-    "max_completion_length", "max_prompt_length", "logits_to_keep", "set_to_none", "retain_graph", "fused", "foreach", "n_gpu_layers", "n_ctx",
-)  # fmt: skip
+ARGUMENTS = _names(
+    """
+per_device_train_batch_size per_device_eval_batch_size per_gpu_train_batch_size train_batch_size
+eval_batch_size batch_size micro_batch_size train_micro_batch_size_per_gpu global_batch_size
+gradient_accumulation_steps max_seq_length max_seq_len max_length seq_length sequence_length
+cutoff_len block_size model_max_length max_model_len max_num_seqs max_num_batched_tokens
+gpu_memory_utilization vllm_gpu_memory_utilization tensor_parallel_size pipeline_parallel_size
+swap_space enforce_eager kv_cache_dtype enable_prefix_caching mem_fraction_static
+max_total_tokens max_total_num_tokens max_running_requests context_length chunked_prefill_size
+num_gpu_blocks num_cpu_blocks optim optimizer learning_rate bf16 fp16 tf32 torch_dtype dtype
+gradient_checkpointing use_reentrant use_cache num_workers dataloader_num_workers pin_memory
+dataloader_pin_memory prefetch_factor persistent_workers eval_accumulation_steps load_in_4bit
+load_in_8bit lora_r lora_rank lora_alpha zero_stage stage offload_optimizer cpu_offload
+device_map map_location attn_implementation use_flash_attention_2 find_unused_parameters
+gradient_as_bucket_view bucket_cap_mb vocab_size hidden_size num_hidden_layers
+num_attention_heads num_key_value_heads intermediate_size torch_compile save_steps eval_steps
+logging_steps seed shm_size preallocate expandable_segments world_size num_processes
+nproc_per_node nnodes nodes image_size num_generations max_new_tokens max_completion_length
+max_prompt_length logits_to_keep set_to_none retain_graph fused foreach n_gpu_layers n_ctx
+"""
+)
 """Arguments and configuration keys; dashes are read as underscores."""
 
 FRAMEWORKS: dict[str, tuple[str, ...]] = {

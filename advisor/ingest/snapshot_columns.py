@@ -112,7 +112,7 @@ def event_table(values: object, stacks: StackTable, categories: Names, texts: Na
     """
     if type(values) is not list:
         values = entries_of(values, "events", problems)
-    pieces = []
+    pieces: list[tuple[dict[str, NDArray[Any]], dict[int, int]]] = []
     while values or not pieces:
         chunk, values[:CHUNK] = values[:CHUNK], []
         pieces.append(_piece(entries_of(chunk, "events", problems), stacks, categories, texts, problems))
@@ -137,7 +137,7 @@ def _piece(
         entries = [entry for entry, good in zip(entries, sound.tolist(), strict=True) if good]
         action, size_bytes = action[sound], size_bytes[sound]
     stream = numbers(entries, "stream", LARGEST_ADDRESS, problems)
-    columns = {
+    columns: dict[str, NDArray[Any]] = {
         "action": action,
         "address": numbers(entries, "addr", LARGEST_ADDRESS, problems),
         "size_bytes": size_bytes,

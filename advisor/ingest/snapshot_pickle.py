@@ -86,8 +86,7 @@ def load_plain_pickle(stream: BinaryIO, path: str) -> object:
 
 
 def _peekable(stream: BinaryIO) -> io.BufferedReader:
-    # Anything with read and readinto serves; the type asks for a raw stream.
-    return io.BufferedReader(stream, READ_AHEAD_BYTES)  # type: ignore[type-var]
+    return io.BufferedReader(stream, READ_AHEAD_BYTES)  # type: ignore[arg-type] # every binary stream has readinto
 
 
 def _on_a_deep_stack(load: Callable[[], object], stream: BinaryIO) -> object:

@@ -6,7 +6,7 @@ from advisor.model.failure import Frame
 from advisor.model.snapshot import NOT_RECORDED
 
 MOST_REMEMBERED = 200_000
-"""Stacks remembered by the identity of their frames' dictionaries; beyond it (frames not shared, as in JSON) they would only cost memory."""
+"""Stacks remembered by the identity of their frames; more are frames that are not shared (as in JSON), and would only cost memory."""
 
 MOST_CHARACTERS = 1_000
 """A file or function name is cut here; C++ names with all their template arguments reach 2,000."""

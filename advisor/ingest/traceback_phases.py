@@ -50,15 +50,9 @@ _LOSS_FUNCTIONS = _names(
     "get_batch_logps", "_get_batch_logps", "get_per_token_logps", "_get_per_token_logps", "logprobs_from_logits",
     "entropy_from_logits", "cross_entropy_loss", "vocab_parallel_cross_entropy", "chunked_cross_entropy", "sparse_categorical_crossentropy",
 )  # fmt: skip
-_LOSS_FILES = _path(
-    "torch/nn/modules/loss.py", "transformers/loss/", "vocab_parallel_cross_entropy.py"
-)
-_LOSS_CODE = LazyPattern(
-    r"\blogits\b[\w.\[\], :]{0,40}\.float\(\)|logits\.to\(torch\.float32|\blm_head\(|\.log_softmax\(|\boutput_layer\("
-)
-_LOSS_CODE_INNERMOST = LazyPattern(
-    r"cross_entropy\(|\bcriterion\(|\bloss_f(?:n|ct|unc)\w{0,12}\(|nll_loss\(|mse_loss\("
-)
+_LOSS_FILES = _path("torch/nn/modules/loss.py", "transformers/loss/", "vocab_parallel_cross_entropy.py")
+_LOSS_CODE = LazyPattern(r"\blogits\b[\w.\[\], :]{0,40}\.float\(\)|logits\.to\(torch\.float32|\blm_head\(|\.log_softmax\(|\boutput_layer\(")
+_LOSS_CODE_INNERMOST = LazyPattern(r"cross_entropy\(|\bcriterion\(|\bloss_f(?:n|ct|unc)\w{0,12}\(|nll_loss\(|mse_loss\(")
 
 _LOADING_FUNCTIONS = _names(
     "from_pretrained", "_load_pretrained_model", "load_state_dict", "_load_state_dict_into_model", "_load_from_state_dict",
@@ -87,9 +81,7 @@ _MODULE_MOVES = _names(
     "<lambda>",
     "to_empty",
 )
-_LOADING_CODE = LazyPattern(
-    r"\bmodel\w{0,20}\.(?:to|cuda|half)\(|torch\.load\(|\.from_pretrained\(|load_state_dict\("
-)
+_LOADING_CODE = LazyPattern(r"\bmodel\w{0,20}\.(?:to|cuda|half)\(|torch\.load\(|\.from_pretrained\(|load_state_dict\(")
 
 _CHECKPOINT_FUNCTIONS = _names(
     "state_dict", "save_checkpoint", "_save_checkpoint", "save_pretrained", "save_model", "_save", "_save_to_state_dict",
@@ -177,42 +169,25 @@ def _is_backward(file: str, function: str, code: str) -> bool:
 
 def _of_frame(file: str, function: str, code: str, *, is_innermost: bool) -> Phase | None:
     """What one frame says by itself; None where it says nothing."""
-    phase: Phase | None = None
-    if (
-        _OPTIMIZER_FILES.search(file)
-        or function in _OPTIMIZER_FUNCTIONS
-        or _OPTIMIZER_CODE.search(code)
-    ):
-        phase = Phase.OPTIMIZER_STEP
-    elif function in _LOSS_FUNCTIONS or _LOSS_FILES.search(file) or _LOSS_CODE.search(code):
-        phase = Phase.LOSS
-    elif is_innermost and _LOSS_CODE_INNERMOST.search(code):
-        phase = Phase.LOSS
-    elif function in _CHECKPOINT_FUNCTIONS or _CHECKPOINT_CODE.search(code):
-        phase = Phase.CHECKPOINT
-    elif _is_loading(file, function, code):
-        phase = Phase.LOADING
-    elif _DATA_FILES.search(file) or function in _DATA_FUNCTIONS or _DATA_CODE.search(code):
-        phase = Phase.DATA
-    elif _ENGINE_START.match(function):
-        phase = Phase.ENGINE_START
-    elif _GENERATION.match(function):
-        phase = Phase.GENERATION
-    elif _EVALUATION.match(function):
-        phase = Phase.EVALUATION
-    elif function in _FORWARD_FUNCTIONS or _FORWARD_FILES.search(file):
-        phase = Phase.FORWARD
-    return phase
+    said = (
+        (Phase.OPTIMIZER_STEP, _OPTIMIZER_FILES.search(file) or function in _OPTIMIZER_FUNCTIONS or _OPTIMIZER_CODE.search(code)),
+        (Phase.LOSS, function in _LOSS_FUNCTIONS or _LOSS_FILES.search(file) or _LOSS_CODE.search(code)),
+        (Phase.LOSS, is_innermost and _LOSS_CODE_INNERMOST.search(code)),
+        (Phase.CHECKPOINT, function in _CHECKPOINT_FUNCTIONS or _CHECKPOINT_CODE.search(code)),
+        (Phase.LOADING, _is_loading(file, function, code)),
+        (Phase.DATA, _DATA_FILES.search(file) or function in _DATA_FUNCTIONS or _DATA_CODE.search(code)),
+        (Phase.ENGINE_START, _ENGINE_START.match(function)),
+        (Phase.GENERATION, _GENERATION.match(function)),
+        (Phase.EVALUATION, _EVALUATION.match(function)),
+        (Phase.FORWARD, function in _FORWARD_FUNCTIONS or _FORWARD_FILES.search(file)),
+    )
+    return next((phase for phase, is_so in said if is_so), None)
 
 
 def _is_loading(file: str, function: str, code: str) -> bool:
     if _MODULE_FILE.search(file):
         return function in _MODULE_MOVES
-    return (
-        function in _LOADING_FUNCTIONS
-        or bool(_LOADING_FILES.search(file))
-        or bool(_LOADING_CODE.search(code))
-    )
+    return function in _LOADING_FUNCTIONS or bool(_LOADING_FILES.search(file)) or bool(_LOADING_CODE.search(code))
 
 
 def _refined(function: str, code: str) -> Phase | None:

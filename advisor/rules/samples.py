@@ -39,14 +39,15 @@ def a_failure(**fields: Any) -> Failure:  # noqa: ANN401 - the fields of Failure
 
 def a_log(**fields: Any) -> LogText:  # noqa: ANN401 - the fields of LogText
     """A log of 200 lines that tells nothing besides its failures."""
-    return LogText(**({"source": Source(path="train.log"), "line_count": 200} | fields))
+    base: dict[str, Any] = {"source": Source(path="train.log"), "line_count": 200}
+    return LogText(**(base | fields))
 
 
 def a_ledger(*, device_bytes: int | None = 80 * GIB, **fields: Any) -> MemoryLedger:  # noqa: ANN401 - blocks or fields
     """A ledger from stacks; name blocks in bytes, what is left of the device is free."""
     blocks: dict[str, int | None] = {name: fields.pop(name) for name in BLOCKS if name in fields}
     held = sum(size for size in blocks.values() if size)
-    entries: dict[str, int | None] = dict.fromkeys(BLOCKS, 0) | blocks
+    entries: dict[str, int | None] = {name: blocks.get(name, 0) for name in BLOCKS}
     if device_bytes is not None and "free" not in blocks:
         entries["free"] = device_bytes - held
     base: dict[str, Any] = {

@@ -54,7 +54,7 @@ class Training:
         while self.kept and until is None:
             self.allocator.free(self.kept.pop(), AUTOGRAD)
 
-    def adamw(self, *, in_place=True):
+    def adamw(self):
         if not self.states:
             self.states = [self.allocator.alloc(size, ADAMW_STATES) for size in self.parameters for _ in range(2)]
         temporaries = [self.allocator.alloc(size, ADAMW) for size in self.parameters]

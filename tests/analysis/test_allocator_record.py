@@ -45,7 +45,7 @@ def test_peaks_are_larger_than_what_the_dump_still_holds():
         (FORWARD, "forward"),
         (AUTOGRAD, "backward"),
         (ADAMW, "optimizer step"),
-        ([a_frame("main", "/app/train.py")], "unknown"),
+        ([a_frame("main", "/app/train.py"), *FORWARD[2:]], "unknown"),
     ],
 )
 def test_the_phase_of_the_peak_is_that_of_the_allocation_that_made_it(frames, phase):

@@ -164,7 +164,7 @@ SIZES = st.one_of(st.none(), st.integers(0, 100 * GIB))
     process=SIZES,
     others=st.lists(SIZES, max_size=3),
 )
-def test_any_figures_close_without_a_negative_entry(
+def test_any_figures_close_without_a_negative_entry(  # noqa: PLR0913, PLR0917 - one drawn figure each
     total: int,
     free: int | None,
     allocated: int | None,

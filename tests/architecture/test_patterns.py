@@ -35,6 +35,8 @@ def patterns_of(value):
     elif isinstance(value, dict):
         for item in (*value.keys(), *value.values()):
             yield from patterns_of(item)
+    elif not isinstance(value, type) and isinstance(getattr(value, "compiled", None), re.Pattern):
+        yield value.compiled
     elif not isinstance(value, type):
         for slot in getattr(type(value), "__slots__", None) or ():
             yield from patterns_of(getattr(value, slot, None))

@@ -143,7 +143,7 @@ class Allocator:
         return self.LARGE_SEGMENT if rounded < self.LARGE_REQUEST else -(-rounded // (2 * MIB)) * 2 * MIB
 
     def free(self, address, frames=None, *, completes=True):
-        start, block = self._find(address)
+        _, block = self._find(address)
         block[4] = True
         self.record("free_requested", address, block[2], frames)
         if completes:

@@ -22,9 +22,7 @@ from advisor.ingest.byte_sizes import ByteSize, byte_size, first_size
         ("8", "kB", 8192, 512),
     ],
 )
-def test_a_size_is_its_number_times_a_power_of_1024(
-    number: str, unit: str, size: int, resolution: int
-) -> None:
+def test_a_size_is_its_number_times_a_power_of_1024(number: str, unit: str, size: int, resolution: int) -> None:
     assert byte_size(number, unit) == ByteSize(size, resolution)
 
 

@@ -4,9 +4,7 @@ from advisor.model.failure import Phase
 
 
 def test_the_frames_and_the_exception_stand_in_the_failure() -> None:
-    failure = the_failure(
-        f"{traceback(('/app/a.py', 3, 'main', 'run()'), ('/app/b.py', 7, 'run', 'x = y.cuda()'))}\n{new_cuda()}"
-    )
+    failure = the_failure(f"{traceback(('/app/a.py', 3, 'main', 'run()'), ('/app/b.py', 7, 'run', 'x = y.cuda()'))}\n{new_cuda()}")
 
     assert [(frame.filename, frame.line, frame.function) for frame in failure.frames] == [
         ("/app/a.py", 3, "main"),
@@ -18,9 +16,7 @@ def test_the_frames_and_the_exception_stand_in_the_failure() -> None:
 
 
 def test_frames_without_their_header_are_still_frames() -> None:
-    failure = the_failure(
-        '  File "/app/b.py", line 7, in forward\n    return self.attn(x)\n' + old_cuda()
-    )
+    failure = the_failure('  File "/app/b.py", line 7, in forward\n    return self.attn(x)\n' + old_cuda())
 
     assert failure.phase is Phase.FORWARD
 
@@ -28,17 +24,13 @@ def test_frames_without_their_header_are_still_frames() -> None:
 def test_a_chained_exception_has_its_own_frames() -> None:
     first = traceback(("/app/model.py", 3, "forward", "h = self.mlp(h)"))
     second = traceback(("/app/train.py", 9, "main", "optimizer.step()"))
-    failure = the_failure(
-        f"{first}\nKeyError: 'x'\n\nDuring handling of the above exception, another occurred:\n\n{second}\n{old_cuda()}"
-    )
+    failure = the_failure(f"{first}\nKeyError: 'x'\n\nDuring handling of the above exception, another occurred:\n\n{second}\n{old_cuda()}")
 
     assert [frame.filename for frame in failure.frames] == ["/app/train.py"]
 
 
 def test_a_skipped_batch_is_a_recovered_failure() -> None:
-    assert the_failure(
-        f"| WARNING: {old_cuda()}\n| WARNING: ran out of memory, skipping batch\n"
-    ).recovered
+    assert the_failure(f"| WARNING: {old_cuda()}\n| WARNING: ran out of memory, skipping batch\n").recovered
 
 
 def test_steps_behind_a_failure_show_that_the_job_went_on() -> None:

@@ -3,7 +3,6 @@
 import json
 import re
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,19 +26,13 @@ EXPECTED_KINDS = {
 
 
 def reports(name: str) -> list[dict[str, Any]]:
-    path: Path = corpus() / "reports" / name
+    path = corpus() / "reports" / name
     return [json.loads(line) for line in path.read_text("utf-8").splitlines() if line.strip()]
 
 
 def figures(failure: Failure) -> set[int]:
-    own = {
-        getattr(failure, name) for name in Failure.__dataclass_fields__ if name.endswith("_bytes")
-    }
-    return {
-        size
-        for size in own | {process.used_bytes for process in failure.other_processes}
-        if size is not None
-    }
+    own = {getattr(failure, name) for name in Failure.__dataclass_fields__ if name.endswith("_bytes")}
+    return {size for size in own | {process.used_bytes for process in failure.other_processes} if size is not None}
 
 
 def test_every_printed_size_is_a_figure_to_the_byte() -> None:

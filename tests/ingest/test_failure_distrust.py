@@ -64,11 +64,7 @@ def test_pieces_of_messages_in_any_order_are_read(pieces: list[str], joint: str)
 @settings(max_examples=200)
 def test_a_message_with_anything_put_into_it_is_read(message: str, data: st.DataObject) -> None:
     at = data.draw(st.integers(0, len(message)))
-    is_sound(
-        (message[:at] + data.draw(st.text(max_size=20)) + message[at:]).encode(
-            "utf-8", "surrogatepass"
-        )
-    )
+    is_sound((message[:at] + data.draw(st.text(max_size=20)) + message[at:]).encode("utf-8", "surrogatepass"))
 
 
 @given(
@@ -95,11 +91,7 @@ def test_utf_16_and_a_mark_of_utf_8_are_decoded() -> None:
 
 
 def test_colors_are_no_part_of_a_message() -> None:
-    colored = (
-        new_cuda()
-        .replace("2.25", "\x1b[1;36m2.25\x1b[0m")
-        .replace("GPU 0", "\x1b[31mGPU \x1b[1m0\x1b[0m")
-    )
+    colored = new_cuda().replace("2.25", "\x1b[1;36m2.25\x1b[0m").replace("GPU 0", "\x1b[31mGPU \x1b[1m0\x1b[0m")
 
     assert failures_of(colored) == failures_of(new_cuda())
 

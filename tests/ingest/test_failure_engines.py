@@ -5,8 +5,7 @@ from advisor.model.failure import FailureKind
 
 def test_vllm_without_blocks_says_nothing_else() -> None:
     failure = the_failure(
-        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization`"
-        " when initializing the engine."
+        "ValueError: No available memory for the cache blocks. Try increasing `gpu_memory_utilization` when initializing the engine."
     )
 
     assert failure.kind is FailureKind.KV_CACHE_REFUSED
@@ -70,8 +69,7 @@ def test_disturbed_profiling_is_no_lack_of_memory() -> None:
 
 def test_sglang_has_no_tokens_left_after_its_weights() -> None:
     failure = the_failure(
-        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value:"
-        " mem_fraction_static=0.75"
+        "RuntimeError: Not enough memory. Please try to increase --mem-fraction-static. Current value: mem_fraction_static=0.75"
     )
 
     assert (failure.backend, failure.kind) == ("SGLang", FailureKind.KV_CACHE_REFUSED)
@@ -90,9 +88,7 @@ def test_sglang_at_prefill_compares_tokens_over_three_lines() -> None:
 
 def test_tensorrt_llm_and_tgi_refuse_in_their_words() -> None:
     executor = the_failure("[TRT-LLM] [E] Executor creation failed due to insufficient GPU memory.")
-    warm_up = the_failure(
-        "RuntimeError: Not enough memory to handle 8192 prefill tokens. You need to decrease"
-    )
+    warm_up = the_failure("RuntimeError: Not enough memory to handle 8192 prefill tokens. You need to decrease")
 
     assert (executor.backend, executor.kind) == ("TensorRT-LLM", FailureKind.KV_CACHE_REFUSED)
     assert (warm_up.backend, warm_up.needed_tokens) == ("TGI", 8192)
@@ -100,8 +96,7 @@ def test_tensorrt_llm_and_tgi_refuse_in_their_words() -> None:
 
 def test_llama_cpp_names_the_buffer() -> None:
     failure = the_failure(
-        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 5000.25 MiB on device 1: cudaMalloc failed:"
-        " out of memory"
+        "ggml_backend_cuda_buffer_type_alloc_buffer: allocating 5000.25 MiB on device 1: cudaMalloc failed: out of memory"
     )
 
     assert failure.kind is FailureKind.ENGINE_OUT_OF_MEMORY

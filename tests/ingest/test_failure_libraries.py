@@ -37,9 +37,7 @@ def test_handles_and_workspaces_that_a_library_cannot_get(text: str, backend: st
 
 
 def test_the_call_that_failed_is_kept() -> None:
-    failure = the_failure(
-        "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasLtCreate(&handle)`"
-    )
+    failure = the_failure("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasLtCreate(&handle)`")
 
     assert "cublasLtCreate" in failure.detail
 
@@ -63,9 +61,7 @@ def test_disguises_are_told_from_plain_words(text: str, generation: str) -> None
 
 
 def test_a_failed_execution_is_no_failed_allocation() -> None:
-    failure = the_failure(
-        "RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`"
-    )
+    failure = the_failure("RuntimeError: CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm(...)`")
 
     assert failure.kind is FailureKind.NOT_OUT_OF_MEMORY
 
@@ -92,9 +88,7 @@ def test_two_devices_of_nccl_are_two_failures() -> None:
 
 
 def test_the_asynchronous_calloc_and_rccl_are_read() -> None:
-    failure = the_failure(
-        "torch.distributed.DistBackendError: RCCL error: Failed to CUDA calloc async 2432 bytes"
-    )
+    failure = the_failure("torch.distributed.DistBackendError: RCCL error: Failed to CUDA calloc async 2432 bytes")
 
     assert failure.requested_bytes == 2432
     assert failure.backend == "RCCL"

@@ -37,12 +37,7 @@ def test_errors_that_are_taken_for_a_lack_of_memory(text: str, generation: str) 
 
 
 def test_a_timeout_names_its_rank() -> None:
-    assert (
-        the_failure(
-            "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=81)"
-        ).rank
-        == 3
-    )
+    assert the_failure("[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=81)").rank == 3
 
 
 def test_a_tritons_kernel_lacks_the_multiprocessors_memory() -> None:

@@ -31,18 +31,14 @@ def test_the_hint_about_split_sizes_dates_the_message() -> None:
 
 
 def test_a_cap_on_the_process_is_read_in_the_old_list() -> None:
-    failure = the_failure(
-        old_cuda(tail="3.10 GiB allowed; 13.75 GiB reserved in total by PyTorch)")
-    )
+    failure = the_failure(old_cuda(tail="3.10 GiB allowed; 13.75 GiB reserved in total by PyTorch)"))
 
     assert failure.allowed_bytes == printed("3.10", GIB)
     assert failure.reserved_bytes == printed("13.75", GIB)
 
 
 def test_figures_behind_the_old_list_are_not_taken_for_its_own() -> None:
-    failure = the_failure(
-        old_cuda(tail="13.75 GiB reserved in total by PyTorch)") + " 9.99 GiB free, 8.88 GiB cached"
-    )
+    failure = the_failure(old_cuda(tail="13.75 GiB reserved in total by PyTorch)") + " 9.99 GiB free, 8.88 GiB cached")
 
     assert failure.free_bytes == printed("768.44", MIB)
     assert failure.reserved_unallocated_bytes == printed("13.75", GIB) - printed("11.25", GIB)
@@ -58,9 +54,7 @@ def test_the_misspelled_sentence_is_torch_2_1() -> None:
 
 
 def test_the_sentences_are_read_whole() -> None:
-    failure = the_failure(
-        new_cuda(private="with 1.25 GiB allocated in private pools (e.g., CUDA Graphs), ")
-    )
+    failure = the_failure(new_cuda(private="with 1.25 GiB allocated in private pools (e.g., CUDA Graphs), "))
 
     assert failure.requested_bytes == printed("2.25", GIB)
     assert failure.free_bytes == printed("1.31", GIB)
@@ -92,9 +86,7 @@ def test_the_sentences_are_read_whole() -> None:
         ),
     ],
 )
-def test_the_generation_is_the_first_version_that_prints_the_wording(
-    message: str, generation: str
-) -> None:
+def test_the_generation_is_the_first_version_that_prints_the_wording(message: str, generation: str) -> None:
     assert the_failure(message).generation == generation
 
 
@@ -128,9 +120,7 @@ def test_memory_that_the_driver_did_not_know_is_unknown_and_not_16_exbibytes() -
 
 @pytest.mark.parametrize("backend", ["HIP", "XPU", "MTIA", "MUSA", "MLU"])
 def test_other_backends_speak_the_same_sentences(backend: str) -> None:
-    failure = the_failure(
-        new_cuda(prefix=f"torch.OutOfMemoryError: {backend}", processes="", hint="")
-    )
+    failure = the_failure(new_cuda(prefix=f"torch.OutOfMemoryError: {backend}", processes="", hint=""))
 
     assert failure.backend == backend
     assert failure.process_bytes is None
@@ -161,9 +151,7 @@ def test_the_old_ipex_list_has_no_free_memory() -> None:
 
 
 def test_a_size_beyond_an_exabyte_is_another_error() -> None:
-    failure = the_failure(
-        "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory."
-    )
+    failure = the_failure("torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate more than 1EB memory.")
 
     assert failure.kind is FailureKind.NOT_OUT_OF_MEMORY
     assert failure.requested_bytes == 2**60
@@ -192,8 +180,7 @@ def test_a_message_cut_by_its_user_says_what_it_lacks() -> None:
         old_cuda(tail="45.50 MiB cached)"),
         old_cuda(tail="3.10 GiB allowed; 13.75 GiB reserved in total by PyTorch)") + OLD_HINT,
         new_cuda(
-            processes="Process 4242 has 12.02 GiB memory in use. This process has 66.00 GiB memory in use."
-            " 70.00 GiB allowed; ",
+            processes="Process 4242 has 12.02 GiB memory in use. This process has 66.00 GiB memory in use. 70.00 GiB allowed; ",
             private="with 46.00 MiB allocated in private pools (e.g., CUDA Graphs), ",
         ),
     ],

@@ -45,16 +45,14 @@ def test_torch_prints_a_ranks_traceback_twice_and_it_is_one_failure() -> None:
 
 
 def test_every_rank_that_fails_is_a_failure() -> None:
-    log = "\n".join(
-        f"{ranked(rank, FRAMES)}\n{ranked(rank, new_cuda(device=rank))}" for rank in range(4)
-    )
+    log = "\n".join(f"{ranked(rank, FRAMES)}\n{ranked(rank, new_cuda(device=rank))}" for rank in range(4))
 
     assert [failure.rank for failure in failures_of(log)] == [0, 1, 2, 3]
     assert the_log(log).failed_ranks == (0, 1, 2, 3)
 
 
 def test_interleaved_ranks_keep_their_own_frames() -> None:
-    one = ranked(0, FRAMES).split("\n") + [ranked(0, new_cuda(device=0))]
+    one = [*ranked(0, FRAMES).split("\n"), ranked(0, new_cuda(device=0))]
     other = ranked(1, traceback(("/app/train.py", 91, "main", "optimizer.step()"))).split("\n")
     other += ["[rank1]: "] * (len(one) - len(other) - 1) + [ranked(1, new_cuda(device=1))]
     log = "\n".join(line for pair in zip(one, other, strict=True) for line in pair)
@@ -79,19 +77,13 @@ def test_failures_with_other_figures_are_other_failures() -> None:
 
 def test_ray_repeats_a_workers_message_with_its_prefix() -> None:
     message = new_cuda()
-    failure = the_failure(
-        f"(RayTrainWorker pid=4242, ip=10.0.0.7) {message}\nray.exceptions.RayTaskError: {message}\n"
-    )
+    failure = the_failure(f"(RayTrainWorker pid=4242, ip=10.0.0.7) {message}\nray.exceptions.RayTaskError: {message}\n")
 
     assert failure.own_pid == 4242
 
 
 def test_srun_labels_are_ranks() -> None:
-    log = "\n".join(
-        f"{rank}: {line}"
-        for rank in range(2)
-        for line in ("starting", "loading", old_cuda(device=rank))
-    )
+    log = "\n".join(f"{rank}: {line}" for rank in range(2) for line in ("starting", "loading", old_cuda(device=rank)))
 
     assert [failure.rank for failure in failures_of(log)] == [0, 1]
 
@@ -132,9 +124,7 @@ def test_a_report_in_somebodys_words_is_a_failure_without_figures() -> None:
 
 
 def test_more_failures_than_can_be_told_are_counted() -> None:
-    log = "\n".join(
-        old_cuda(requested=f"{number}.00 GiB") for number in range(1, MOST_FAILURES + 40)
-    )
+    log = "\n".join(old_cuda(requested=f"{number}.00 GiB") for number in range(1, MOST_FAILURES + 40))
 
     assert len(failures_of(log)) == MOST_FAILURES
     assert any("39 more messages" in gap for gap in the_log(log).gaps)

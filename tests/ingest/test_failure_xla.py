@@ -35,12 +35,7 @@ def test_requests_are_read_in_every_unit(text: str, requested: int) -> None:
 
 
 def test_the_device_ordinal_is_the_device() -> None:
-    assert (
-        the_failure(
-            "Failed to allocate request for 1.50GiB (1610612736B) on device ordinal 3"
-        ).device_index
-        == 3
-    )
+    assert the_failure("Failed to allocate request for 1.50GiB (1610612736B) on device ordinal 3").device_index == 3
 
 
 def test_a_compiled_program_is_compared_with_its_memory_space() -> None:
@@ -106,9 +101,7 @@ def test_the_allocators_warning_that_is_no_failure_is_none() -> None:
 
 
 def test_the_allocators_own_failure_is_one() -> None:
-    failure = the_failure(
-        "W bfc_allocator.cc] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB (rounded to 2147483648)"
-    )
+    failure = the_failure("W bfc_allocator.cc] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB (rounded to 2147483648)")
 
     assert failure.requested_bytes == 2 * GIB
     assert failure.device_index == 0

@@ -46,9 +46,7 @@ def test_a_needle_is_found_once_a_line_and_from_both_ends() -> None:
 def test_the_middle_of_a_large_log_is_left_out_where_that_is_wanted() -> None:
     filler = b"." * 99 + b"\n"
     middle = HEAD_BYTES + TAIL_BYTES
-    log = LogLines(
-        filler * (HEAD_BYTES // 100 + 10) + b"needle\n" + filler * (middle // 100) + b"needle\n"
-    )
+    log = LogLines(filler * (HEAD_BYTES // 100 + 10) + b"needle\n" + filler * (middle // 100) + b"needle\n")
 
     assert len(log.find(b"needle", 10, everywhere=True)[0]) == 2
     assert len(log.find(b"needle", 10, everywhere=False)[0]) == 1

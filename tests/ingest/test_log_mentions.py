@@ -59,9 +59,7 @@ def test_the_standing_advice_of_a_message_is_no_mention(message: str) -> None:
 
 
 def test_code_and_prose_are_told_apart() -> None:
-    log = the_log(
-        f"we use torch.load here\n{traceback(('/app/a.py', 3, 'main', 'state = torch.load(path)'))}\n"
-    )
+    log = the_log(f"we use torch.load here\n{traceback(('/app/a.py', 3, 'main', 'state = torch.load(path)'))}\n")
 
     first = log.mentioned("torch.load")
     assert first is not None

@@ -35,9 +35,7 @@ from advisor.ingest.log_prefixes import NOBODY, Speaker, has_srun_labels, plain,
         ("", "", NOBODY),
     ],
 )
-def test_prefixes_are_taken_off_and_tell_the_speaker(
-    line: str, text: str, speaker: Speaker
-) -> None:
+def test_prefixes_are_taken_off_and_tell_the_speaker(line: str, text: str, speaker: Speaker) -> None:
     said, who = without_prefixes(line)
 
     assert who == speaker

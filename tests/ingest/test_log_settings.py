@@ -51,9 +51,7 @@ def test_advice_and_prose_are_no_settings(text: str) -> None:
 
 
 def test_frameworks_are_known_by_their_paths_and_words() -> None:
-    assert the_log(
-        'File "/env/site-packages/transformers/trainer.py", line 1, in train'
-    ).frameworks == ("transformers",)
+    assert the_log('File "/env/site-packages/transformers/trainer.py", line 1, in train').frameworks == ("transformers",)
     assert the_log("plain words").frameworks == ()
 
 

@@ -23,21 +23,14 @@ WRONG = (
     1 << 70,
     10**5000,
     float("nan"),
-    float("inf"),
     1.5,
-    "",
     "text",
     "\ud800",
     b"bytes",
     [],
-    [[]],
     {},
-    {"a": 1},
     (),
-    (1, 2, 3),
-    set(),
     frozenset({1}),
-    bytearray(b"x"),
 )
 
 
@@ -53,8 +46,9 @@ def survives(data):
         with address_space_limit("hostile.pickle", len(data)):
             snapshot = read_snapshot(data, "hostile.pickle")
     except UnreadableInput as refusal:
-        assert "\n" not in str(refusal)
-        str(refusal).encode()
+        words = str(refusal)
+        words.encode()
+        assert "\n" not in words
         return
     for ledger in memory_ledger(snapshot):
         held = sum(size for size in ledger.entries.values() if size is not None)

@@ -78,16 +78,11 @@ def test_a_line_that_names_no_frame_is_none() -> None:
 
 
 def test_a_prefix_before_a_frame_is_passed_over() -> None:
-    assert frame_of('some worker | File "x.py", line 3, in f') == Frame(
-        filename="x.py", line=3, function="f"
-    )
+    assert frame_of('some worker | File "x.py", line 3, in f') == Frame(filename="x.py", line=3, function="f")
 
 
 def test_exceptions_are_known_by_their_class() -> None:
-    assert (
-        exception_of("torch.cuda.OutOfMemoryError: CUDA out of memory")
-        == "torch.cuda.OutOfMemoryError"
-    )
+    assert exception_of("torch.cuda.OutOfMemoryError: CUDA out of memory") == "torch.cuda.OutOfMemoryError"
     assert exception_of("ValueError: x") == "ValueError"
     assert exception_of("RuntimeError") == "RuntimeError"
     assert exception_of("an Error: x") == ""

@@ -25,6 +25,8 @@ Cards without tensor cores (Pascal, GTX 16). Scientific code that needs all 24 b
 are fp32 but not matrix products, which would not gain.
 """
 
+import re
+
 from advisor.model.case import Case
 from advisor.model.ceilings import DeviceCeilings
 from advisor.model.failure import Failure, LogText
@@ -50,6 +52,13 @@ FIRST_TENSOR_CORES = (7, 0)
 
 FIRST_TF32 = (8, 0)
 """Compute capability of the first card with TF32 and bf16 (Ampere)."""
+
+_COMPARES = re.compile(
+    r"(?:\bx ?\d+|\d+ ?x\b|times|slower|faster).{0,60}(?:float32|fp32).{0,40}(?:float16|fp16|half|bf16)|"
+    r"(?:float32|fp32).{0,60}(?:\bx ?\d+|\d+ ?x\b|times|slower).{0,40}(?:float16|fp16|half|bf16)",
+    re.IGNORECASE,
+).search
+"""A line that compares the speed of both formats."""
 
 TF32_PRECISION = Action(
     title="Let fp32 matrix products use TF32",
@@ -176,7 +185,7 @@ def _is_amd(device_name: str) -> bool:
 def _by_log(log: LogText) -> Finding | None:
     mention = log.mentioned("tf32-disabled")
     if mention is None:
-        return None
+        return _by_comparison(log)
     return Finding(
         statement=(
             "PyTorch says that this card could do fp32 matrix products on its tensor cores (TF32) and that it is not allowed to."
@@ -193,6 +202,29 @@ def _by_log(log: LogText) -> Finding | None:
         settles=Action(
             title="Record a trace to see how much of the time these products take",
             change="torch.profiler with activities=[CPU, CUDA] around a few steps",
+        ),
+    )
+
+
+def _by_comparison(log: LogText) -> Finding | None:
+    """Somebody measured the same product in fp32 and fp16 and wonders at the difference."""
+    mention = next((each for each in log.mentions if each.topic == "float32" and _COMPARES(each.text)), None)
+    if mention is None:
+        return None
+    return Finding(
+        statement="By the log, fp32 is several times slower than 16-bit formats here: so it is without TF32.",
+        severity=Severity.WARNING,
+        confidence=0.5,
+        observations=(
+            Observation(
+                statement=f"the log says: {mention.text.strip()}",
+                source=log.source.at(f"line {mention.line}"),
+            ),
+        ),
+        actions=(TF32_PRECISION, BF16),
+        settles=Action(
+            title="See whether TF32 is allowed",
+            change="print(torch.get_float32_matmul_precision(), torch.cuda.get_device_capability())",
         ),
     )
 

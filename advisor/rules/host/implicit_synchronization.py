@@ -177,7 +177,7 @@ def _is_the_profilers(table: OperatorTable, share: TableShare) -> bool:
 
 
 def _by_log(log: LogText) -> Finding | None:
-    mention = log.mentioned("stream-synchronize", "item")
+    mention = log.mentioned("stream-synchronize") or log.mentioned("item")
     if mention is None or mention.in_code:
         return None
     return Finding(

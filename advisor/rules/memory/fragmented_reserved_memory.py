@@ -75,8 +75,10 @@ HIGHEST_SCORE = 0.85
 """Score from `AMPLE_DEVICE_RATIO` on, where the message alone is the evidence."""
 
 AMPLE_DEVICE_RATIO = 0.1
-"""Share of the device in gaps from which joining them is worth more than shrinking the model; below it the score falls in proportion:
-allocators of healthy jobs have a few percent in gaps."""
+"""Share of the device in gaps from which joining them is worth more than shrinking the model; below it the score falls in proportion."""
+
+NORMAL_DEVICE_RATIO = 0.03
+"""Share of the device that allocators of healthy jobs have in gaps."""
 
 LARGE_REQUEST_RATIO = 0.03
 """Share of the device from which a request is of the size that gaps keep out: small ones mostly find a place."""
@@ -256,7 +258,8 @@ def _is_expandable(record: AllocatorRecord | None, log: LogText | None) -> bool:
 def _confidence(gaps: _Gaps, failure: Failure | None, *, applied: bool) -> float:
     score = LOWEST_SCORE
     if gaps.device:
-        share = min(1.0, gaps.idle / (AMPLE_DEVICE_RATIO * gaps.device))
+        unusual = gaps.idle / gaps.device - NORMAL_DEVICE_RATIO
+        share = min(1.0, max(0.0, unusual / (AMPLE_DEVICE_RATIO - NORMAL_DEVICE_RATIO)))
         score += share * (HIGHEST_SCORE - LOWEST_SCORE)
         if gaps.requested >= LARGE_REQUEST_RATIO * gaps.device:
             score = min(HIGHEST_SCORE, score + LARGE_REQUEST_BONUS)

@@ -50,3 +50,18 @@ def test_pytorchs_own_warning_in_a_log_is_enough():
     log = a_log_that_mentions("tf32-disabled", WARNING)
     assert tensor_cores_unused.check(None, None, None, log, None).confidence == 0.9
     assert tensor_cores_unused.check(None, None, None, log, a_failure()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "fires"),
+    [
+        ("linear takes 8x as long in float32 as in float16", True),
+        ("fp32 is 5 times slower than fp16", True),
+        ("weights are float32, activations float16", False),
+    ],
+)
+def test_a_comparison_of_both_formats_is_taken_as_a_hint(text, fires):
+    log = a_log_that_mentions("float32", text)
+    found = tensor_cores_unused.check(None, None, None, log, None)
+    assert (found is not None) is fires
+    assert found is None or found.confidence == 0.5
