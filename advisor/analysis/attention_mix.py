@@ -33,12 +33,12 @@ def attention_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> AttentionMix 
     A softmax counts as attention where the nearest matrix product before it and the nearest after it,
     on its thread, are both batched: a router or a loss has linear layers around it.
     """
-    operators = trace.of_category(Category.OPERATOR)
-    if not len(operators):
+    is_operator = trace.mask_of(Category.OPERATOR)
+    if not is_operator.any():
         return None
     is_product, is_softmax = named(trace, _PRODUCT), named(trace, _SOFTMAX)
     is_batched = named(trace, _BATCHED)
-    rows = operators[(is_product | is_softmax)[operators]]
+    rows = trace.in_order((is_operator & (is_product | is_softmax)).nonzero()[0])
     rows = rows[trace.thread[rows].argsort(kind="stable")]
     before, after = _nearest(is_product[rows])
     middle = (is_softmax[rows] & (before >= 0) & (after >= 0)).nonzero()[0]
@@ -47,14 +47,14 @@ def attention_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> AttentionMix 
     attends = is_batched[first] & is_batched[last]
     attends &= (trace.thread[first] == thread) & (trace.thread[last] == thread)
     softmaxes = rows[middle][attends]
-    spent, whole = _seconds(trace, breakdown, first[attends], last[attends], operators)
+    spent, whole = _seconds(trace, breakdown, first[attends], last[attends])
     return AttentionMix(
         source=trace.source.at("operators"),
         rank=trace.rank,
         unfused_count=len(softmaxes),
         unfused_seconds=spent,
-        fused_count=int(named(trace, _FUSED)[operators].sum()),
-        math_count=int(named(trace, _MATH)[operators].sum()),
+        fused_count=int((is_operator & named(trace, _FUSED)).sum()),
+        math_count=int((is_operator & named(trace, _MATH)).sum()),
         scores_bytes=_scores_bytes(trace, softmaxes),
         device_seconds=whole,
     )
@@ -74,12 +74,12 @@ def _seconds(
     breakdown: StepBreakdown,
     first: "Indices",
     last: "Indices",
-    operators: "Indices",
 ) -> tuple[float, float]:
     """Time between first and last products, and of everything; of kernels, else of operators."""
     if breakdown.device_index is None:
-        spans = TimeSet.union(trace.start_ns[first], trace.end_ns[last])
-        whole = TimeSet.union(trace.start_ns[operators], trace.end_ns[operators])
+        spans = TimeSet.union(trace.start_ns[first], trace.ends_ns(last))
+        operators = trace.mask_of(Category.OPERATOR).nonzero()[0]
+        whole = TimeSet.union(trace.start_ns[operators], trace.ends_ns(operators))
         return spans.total_ns / SECOND_NS, whole.total_ns / SECOND_NS
     timeline = device_timeline(trace, breakdown.device_index)
     durations = timeline.duration_ns
@@ -96,7 +96,7 @@ def _launched_in(
 ) -> "np.typing.NDArray[np.bool_]":
     """Which of the device's activities one thread launched between the first and last products."""
     trace = timeline.trace
-    spans = TimeSet.union(trace.start_ns[first], trace.end_ns[last])
+    spans = TimeSet.union(trace.start_ns[first], trace.ends_ns(last))
     launched = timeline.launch_start_ns
     place = np.searchsorted(spans.start_ns, launched, side="right") - 1
     inside = (place >= 0) & (launched < spans.end_ns[np.maximum(place, 0)])

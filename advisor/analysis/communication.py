@@ -31,13 +31,13 @@ def communication(trace: KinetoTrace, breakdown: StepBreakdown) -> Communication
     rows = timeline.rows[timeline.is_collective]
     if not len(rows):
         return None
-    alone = timeline.communicating.minus(timeline.computing)
+    hiding = timeline.computing
     codes, position = distinct_places(trace.name[rows])
     kinds = [collective_of(trace.names[code]) for code in codes]
     groups = []
     for kind in sorted(set(kinds)):
         chosen = rows[np.array([each == kind for each in kinds])[position]]
-        when = TimeSet.union(trace.start_ns[chosen], trace.end_ns[chosen])
+        when = TimeSet.union(trace.start_ns[chosen], trace.ends_ns(chosen))
         sizes = trace.moved_bytes[chosen]
         known = sizes[sizes >= 0]
         groups.append(
@@ -45,7 +45,7 @@ def communication(trace: KinetoTrace, breakdown: StepBreakdown) -> Communication
                 name=kind,
                 count=len(chosen),
                 device_seconds=when.total_ns / SECOND_NS,
-                exposed_seconds=float(alone.within(when.start_ns, when.end_ns).sum()) / SECOND_NS,
+                exposed_seconds=_exposed_seconds(when, hiding),
                 moved_bytes=int(known.sum()) if len(known) else None,
             )
         )
@@ -57,9 +57,13 @@ def communication(trace: KinetoTrace, breakdown: StepBreakdown) -> Communication
         window_seconds=breakdown.window_seconds,
         step_count=breakdown.step_count,
         device_seconds=timeline.communicating.total_ns / SECOND_NS,
-        exposed_seconds=alone.total_ns / SECOND_NS,
+        exposed_seconds=_exposed_seconds(timeline.communicating, hiding),
         groups=tuple(sorted(groups, key=lambda group: -group.exposed_seconds)),
     )
+
+
+def _exposed_seconds(when: TimeSet, hiding: TimeSet) -> float:
+    return float(when.total_ns - hiding.within(when.start_ns, when.end_ns).sum()) / SECOND_NS
 
 
 def collective_of(kernel: str) -> str:

@@ -27,10 +27,11 @@ def copies(trace: KinetoTrace, breakdown: StepBreakdown) -> CopyProfile | None:
         return None
     timeline = device_timeline(trace, breakdown.device_index)
     is_copy = trace.category[timeline.rows] == int(Category.COPY)
-    alone = timeline.busy.minus(timeline.computing).minus(timeline.communicating)
+    kernels = timeline.rows[timeline.is_kernel]
+    hiding = TimeSet.union(trace.start_ns[kernels], trace.ends_ns(kernels))
     codes = distinct(trace.name[timeline.rows[is_copy]])
     groups = [
-        _group(timeline, is_copy & (trace.name[timeline.rows] == code), trace.names[code], alone)
+        _group(timeline, is_copy & (trace.name[timeline.rows] == code), trace.names[code], hiding)
         for code in codes
     ]
     return CopyProfile(
@@ -44,17 +45,17 @@ def copies(trace: KinetoTrace, breakdown: StepBreakdown) -> CopyProfile | None:
 
 
 def _group(
-    timeline: DeviceTimeline, chosen: "np.typing.NDArray[np.bool_]", name: str, alone: TimeSet
+    timeline: DeviceTimeline, chosen: "np.typing.NDArray[np.bool_]", name: str, hiding: TimeSet
 ) -> CopyGroup:
     """The copies of one name; exposed where no kernel ran beside them."""
     rows = timeline.rows[chosen]
     trace = timeline.trace
-    when = TimeSet.union(trace.start_ns[rows], trace.end_ns[rows])
+    when = TimeSet.union(trace.start_ns[rows], trace.ends_ns(rows))
     sizes = trace.moved_bytes[rows]
     known = sizes[sizes >= 0]
     calls = distinct(timeline.launch[chosen])
     calls = calls[calls >= 0]
-    issuing = TimeSet.union(trace.start_ns[calls], trace.end_ns[calls])
+    issuing = TimeSet.union(trace.start_ns[calls], trace.ends_ns(calls))
     direction = _DIRECTION.search(name)
     is_pinned, is_pageable = bool(_PINNED.search(name)), bool(_PAGEABLE.search(name))
     return CopyGroup(
@@ -63,7 +64,7 @@ def _group(
         is_pageable=is_pageable if is_pinned or is_pageable else None,
         count=len(rows),
         device_seconds=float(trace.duration_ns[rows].sum()) / SECOND_NS,
-        exposed_seconds=float(alone.within(when.start_ns, when.end_ns).sum()) / SECOND_NS,
+        exposed_seconds=float(when.total_ns - hiding.within(when.start_ns, when.end_ns).sum()) / SECOND_NS,
         moved_bytes=int(known.sum()) if len(known) else None,
         largest_bytes=int(known.max()) if len(known) else None,
         large_count=int((known >= LARGE_BYTES).sum()),

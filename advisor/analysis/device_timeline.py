@@ -10,13 +10,16 @@ import numpy as np
 from advisor.analysis.distinct import distinct_places
 from advisor.analysis.kernel_names import KernelName, is_communication, read_kernel_name
 from advisor.analysis.time_sets import TimeSet
-from advisor.model.trace import Category, KinetoTrace
+from advisor.model.trace import HOST_CALLS, Category, KinetoTrace
 
 if TYPE_CHECKING:
     from advisor.model.trace import Flags, Indices, Times
 
 SECOND_NS = 1_000_000_000
 """Nanoseconds in a second."""
+
+SPARSE_RATIO = 16
+"""Correlations up to so many times the calls are looked up in a table (8 bytes each), others by sorting."""
 
 _GRAPH_LAUNCH = re.compile(r"GraphLaunch").search
 
@@ -108,7 +111,7 @@ def device_timeline(trace: KinetoTrace, device: int) -> DeviceTimeline:
         device: its ordinal, one of `trace.active_devices()`.
     """
     rows = trace.activity(device)
-    start, end = trace.start_ns[rows], trace.end_ns[rows]
+    start, end = trace.start_ns[rows], trace.ends_ns(rows)
     is_kernel = trace.category[rows] == int(Category.KERNEL)
     is_collective = np.zeros(len(rows), dtype=bool)
     codes, position = distinct_places(trace.name[rows[is_kernel]])
@@ -140,17 +143,28 @@ def launches(trace: KinetoTrace, rows: "Indices") -> "Indices":
 
     Where one correlation stands on several calls (a driver call inside a runtime call), the last wins.
     """
-    calls = trace.host_calls()
-    calls = calls[trace.correlation[calls] >= 0]
+    calls = (trace.mask_of(*HOST_CALLS) & (trace.correlation >= 0)).nonzero()[0]
     found = np.full(len(rows), -1, dtype=np.intp)
-    if not len(calls):
+    if not len(calls) or not len(rows):
         return found
+    wanted = trace.correlation[rows]
+    if int(trace.correlation[calls].max()) < SPARSE_RATIO * len(calls):
+        return _by_table(trace, calls, wanted)
     order = calls[trace.correlation[calls].argsort(kind="stable")]
     keys = trace.correlation[order]
-    wanted = trace.correlation[rows]
     place = np.searchsorted(keys, wanted, side="right") - 1
     hit = (place >= 0) & (wanted >= 0) & (keys[np.maximum(place, 0)] == wanted)
     found[hit] = order[place[hit]]
+    return found
+
+
+def _by_table(trace: KinetoTrace, calls: "Indices", wanted: "Times") -> "Indices":
+    """The same by a table over all correlations: they are counted up, so it is short."""
+    keys = trace.correlation[calls]
+    table = np.full(int(keys.max()) + 1, -1, dtype=np.intp)
+    table[keys] = calls
+    known = (wanted >= 0) & (wanted < len(table))
+    found: Indices = np.where(known, table[np.where(known, wanted, 0)], -1)
     return found
 
 
@@ -164,4 +178,4 @@ def window(trace: KinetoTrace) -> tuple[int, int]:
     counts = ~trace.mask_of(*own)
     if not counts.any():
         return 0, 0
-    return int(trace.start_ns[counts].min()), int(trace.end_ns[counts].max())
+    return int(trace.start_ns[counts].min()), int(trace.ends_ns(counts).max())

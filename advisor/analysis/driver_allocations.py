@@ -10,7 +10,7 @@ from advisor.analysis.named_events import named
 from advisor.analysis.steps import steps
 from advisor.model.kernels import DriverAllocations
 from advisor.model.step_time import StepBreakdown
-from advisor.model.trace import KinetoTrace
+from advisor.model.trace import HOST_CALLS, KinetoTrace
 
 _OBTAINS = re.compile(r"^(?:cuda|hip)Malloc(?:Async|Managed)?$|^cuMem(?:Create|Alloc\w*)$").match
 _GIVES_BACK = re.compile(r"^(?:cuda|hip)Free(?:Async)?$|^cuMem(?:Release|Free\w*)$").match
@@ -20,15 +20,14 @@ def driver_allocations(trace: KinetoTrace, breakdown: StepBreakdown) -> DriverAl
     """Driver allocations in the window and in the steps after the first; None without host calls."""
     if not trace.has_launches:
         return None
-    host = trace.host_calls()
-    obtains, gives_back = named(trace, _OBTAINS)[host], named(trace, _GIVES_BACK)[host]
-    either = obtains | gives_back
+    obtains, gives_back = named(trace, _OBTAINS), named(trace, _GIVES_BACK)
+    host = (trace.mask_of(*HOST_CALLS) & (obtains | gives_back)).nonzero()[0]
+    obtains, gives_back = obtains[host], gives_back[host]
     marked = steps(trace)
     count = len(marked.start_ns)
     begun = trace.start_ns[host]
     place = np.searchsorted(marked.start_ns, begun, side="right") - 1
     inside = (place >= 1) & (begun < marked.end_ns[np.maximum(place, 0)]) if count else place > 0
-    steady = either & inside
     durations = trace.duration_ns[host]
     return DriverAllocations(
         source=trace.source.at("host"),
@@ -37,10 +36,10 @@ def driver_allocations(trace: KinetoTrace, breakdown: StepBreakdown) -> DriverAl
         step_count=breakdown.step_count,
         alloc_count=int(obtains.sum()),
         free_count=int(gives_back.sum()),
-        seconds=float(durations[either].sum()) / SECOND_NS,
+        seconds=float(durations.sum()) / SECOND_NS,
         steady_step_count=max(0, count - 1),
         steady_alloc_count=int((obtains & inside).sum()) if count else None,
         steady_free_count=int((gives_back & inside).sum()) if count else None,
-        steady_seconds=float(durations[steady].sum()) / SECOND_NS if count else None,
-        steady_steps_hit=len(distinct(place[steady])),
+        steady_seconds=float(durations[inside].sum()) / SECOND_NS if count else None,
+        steady_steps_hit=len(distinct(place[inside])),
     )

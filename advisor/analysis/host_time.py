@@ -79,7 +79,7 @@ def starved(timeline: DeviceTimeline) -> TimeSet:
     ends_in_work = place < len(timeline.rows)
     place = np.minimum(place, len(timeline.rows) - 1)
     launch = np.maximum(timeline.launch[place], 0)
-    issued_before = timeline.trace.end_ns[launch] <= idle.start_ns
+    issued_before = timeline.trace.ends_ns(launch) <= idle.start_ns
     queued = ends_in_work & timeline.has_launch[place] & issued_before
     return TimeSet(idle.start_ns[~queued], idle.end_ns[~queued])
 
@@ -89,8 +89,8 @@ def _issuing(trace: KinetoTrace, timeline: DeviceTimeline, on_thread: "Flags") -
     joined = timeline.has_launch
     begun = timeline.launch_start_ns[joined]
     starts = np.concatenate((trace.start_ns[rows], begun))
-    latest = trace.end_ns[timeline.launch[joined]] + LATENCY_NS
-    ends = np.concatenate((trace.end_ns[rows], np.minimum(timeline.start_ns[joined], latest)))
+    latest = trace.ends_ns(timeline.launch[joined]) + LATENCY_NS
+    ends = np.concatenate((trace.ends_ns(rows), np.minimum(timeline.start_ns[joined], latest)))
     return _without_pauses(TimeSet.union(starts, ends))
 
 
@@ -119,7 +119,7 @@ def _fetching(trace: KinetoTrace, on_thread: "Flags", issuing: TimeSet) -> TimeS
 def _waiting(trace: KinetoTrace, on_thread: "Flags", launches_ns: "Times") -> TimeSet:
     """Waits before the first launch or behind the last are the profiler's own, or the program's."""
     calls = (on_thread & trace.mask_of(*HOST_CALLS) & named(trace, WAITING_CALL)).nonzero()[0]
-    start, end = trace.start_ns[calls], trace.end_ns[calls]
+    start, end = trace.start_ns[calls], trace.ends_ns(calls)
     following = np.searchsorted(launches_ns, end, side="left")
     between = (following < len(launches_ns)) & (np.searchsorted(launches_ns, start) > 0)
     start, end = start[between], end[between]
@@ -128,4 +128,4 @@ def _waiting(trace: KinetoTrace, on_thread: "Flags", launches_ns: "Times") -> Ti
 
 
 def _union(trace: KinetoTrace, rows: "Indices") -> TimeSet:
-    return TimeSet.union(trace.start_ns[rows], trace.end_ns[rows])
+    return TimeSet.union(trace.start_ns[rows], trace.ends_ns(rows))

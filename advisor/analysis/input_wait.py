@@ -33,7 +33,7 @@ def input_wait(trace: KinetoTrace, breakdown: StepBreakdown) -> InputWait | None
     if not len(rows):
         return None
     durations = trace.duration_ns[rows]
-    waits = TimeSet.union(trace.start_ns[rows], trace.end_ns[rows])
+    waits = TimeSet.union(trace.start_ns[rows], trace.ends_ns(rows))
     codes, position = distinct_places(trace.name[rows])
     longest_loader = codes[np.bincount(position, weights=durations).argmax()]
     loader = iterator_of(trace.names[longest_loader])

@@ -137,7 +137,7 @@ def _host_sums(trace: KinetoTrace) -> tuple[dict[str, _Sum], dict[Key, _Kind]]:
     rows = trace.of_category(Category.OPERATOR)
     if not len(rows):
         return {}, {}
-    parent = parents(trace.thread[rows], trace.start_ns[rows], trace.end_ns[rows])
+    parent = parents(trace.thread[rows], trace.start_ns[rows], trace.ends_ns(rows))
     seconds = self_durations(parent, trace.duration_ns[rows]) / SECOND_NS
     every = np.ones(len(rows), dtype=bool)
     sums: dict[str, _Sum] = {}

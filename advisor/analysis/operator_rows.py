@@ -42,7 +42,7 @@ def _around(trace: KinetoTrace, launch: "Indices") -> "Indices":
         return found
     calls, position = distinct_places(launch[launch >= 0])
     both = np.concatenate((operators, calls))
-    around = parents(trace.thread[both], trace.start_ns[both], trace.end_ns[both])
+    around = parents(trace.thread[both], trace.start_ns[both], trace.ends_ns(both))
     # A launch may stand inside another call (a driver call in a runtime call): its operator is the
     # outer call's.
     while (inside_call := around >= len(operators)).any():

@@ -16,7 +16,7 @@ def optimizer_steps(trace: KinetoTrace, breakdown: StepBreakdown) -> OptimizerSt
     marks = optimizer_rows(trace)
     if not len(marks):
         return None
-    start, end = trace.start_ns[marks], trace.end_ns[marks]
+    start, end = trace.start_ns[marks], trace.ends_ns(marks)
     found = OPTIMIZER_STEP.match(trace.name_of(int(marks[0])))
     host_seconds = float(trace.duration_ns[marks].sum()) / SECOND_NS
     device_seconds = exposed_seconds = None

@@ -35,11 +35,11 @@ def steps(trace: KinetoTrace) -> Steps:
     """By the profiler's marks, else from the end of one optimizer's update to the next's."""
     rows = annotations(trace, _PROFILER_STEP)
     if len(rows):
-        return Steps("ProfilerStep", trace.start_ns[rows], trace.end_ns[rows])
+        return Steps("ProfilerStep", trace.start_ns[rows], trace.ends_ns(rows))
     rows = optimizer_rows(trace)
     if not len(rows):
         return Steps("", np.zeros(0, np.int64), np.zeros(0, np.int64))
-    ends = trace.end_ns[rows]
+    ends = trace.ends_ns(rows)
     starts = np.concatenate(([window(trace)[0]], ends[:-1]))
     return Steps("Optimizer.step", starts, ends)
 
@@ -49,8 +49,8 @@ def optimizer_rows(trace: KinetoTrace) -> "Indices":
     rows = annotations(trace, OPTIMIZER_STEP.match)
     if not len(rows):
         return rows
-    reached = np.maximum.accumulate(trace.end_ns[rows])
-    outermost = np.concatenate(([True], trace.end_ns[rows][1:] > reached[:-1]))
+    reached = np.maximum.accumulate(trace.ends_ns(rows))
+    outermost = np.concatenate(([True], trace.ends_ns(rows)[1:] > reached[:-1]))
     return rows[outermost]
 
 

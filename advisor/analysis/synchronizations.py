@@ -106,7 +106,7 @@ def _between_launches(timeline: DeviceTimeline, calls: "Indices") -> "Indices":
         return calls[:0]
     launched = trace.start_ns[issued]
     after = trace.start_ns[calls] > launched.min()
-    before = trace.end_ns[calls] <= launched.max()
+    before = trace.ends_ns(calls) <= launched.max()
     between: Indices = calls[after & before]
     return between
 
@@ -115,7 +115,7 @@ def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, calls: "Indices")
     """Idle time of the device that each wait leaves, nanoseconds."""
     if not len(calls):
         return np.zeros(0, dtype=np.int64)
-    start, end = trace.start_ns[calls], trace.end_ns[calls]
+    start, end = trace.start_ns[calls], trace.ends_ns(calls)
     launched = np.sort(timeline.launch_start_ns)
     following = np.searchsorted(launched, end, side="left")
     first = np.where(
@@ -125,8 +125,8 @@ def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, calls: "Indices")
     until = np.minimum(np.maximum(first, end), end + (end - start))
     until[:-1] = np.minimum(until[:-1], np.maximum(start[1:], end[:-1]))
     loading = loader_rows(trace)
-    loads = TimeSet.union(trace.start_ns[loading], trace.end_ns[loading])
-    idle = timeline.idle.minus(loads)
+    loads = TimeSet.union(trace.start_ns[loading], trace.ends_ns(loading))
+    idle = timeline.idle.minus(loads) if len(loading) else timeline.idle
     since = np.maximum(start, np.concatenate(([start[0]], np.maximum.accumulate(end)[:-1])))
     behind: Times = np.maximum(0, idle.within(np.minimum(since, until), until))
     return behind
@@ -173,7 +173,7 @@ def _operators(trace: KinetoTrace, calls: "Indices", idle_ns: "Times") -> "Indic
     may_contain = trace.mask_of(Category.OPERATOR)
     may_contain &= trace.duration_ns >= trace.duration_ns[asking].min()
     rows = np.concatenate((may_contain.nonzero()[0], asking))
-    around = parents(trace.thread[rows], trace.start_ns[rows], trace.end_ns[rows])[-len(asking) :]
+    around = parents(trace.thread[rows], trace.start_ns[rows], trace.ends_ns(rows))[-len(asking) :]
     found[costly] = np.where(around >= 0, rows[around], -1)
     is_operator = trace.category[np.maximum(found, 0)] == int(Category.OPERATOR)
     return np.where(is_operator, found, -1)

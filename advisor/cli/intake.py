@@ -153,7 +153,7 @@ def _by_format(format_: Format, stream: BinaryIO, path: str, size_bytes: int) ->
             raise UnreadableInput("it is larger than 8 GiB", "record fewer events (max_entries=100_000)")
         from advisor.ingest.snapshot import read_snapshot  # noqa: PLC0415 - numpy loads only for snapshots
 
-        return (read_snapshot(stream.read(), path),)
+        return (read_snapshot(stream, path),)
     from advisor.ingest.text_inputs import read_text  # noqa: PLC0415 - text readers load only for texts
 
     return read_text(_bounded(stream, size_bytes), path)

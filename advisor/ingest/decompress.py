@@ -129,9 +129,7 @@ class Decompressed(io.RawIOBase):
             )
 
 
-def decompressed(
-    stream: BinaryIO, path: str, *, limits: InflationLimits = DEFAULT_LIMITS
-) -> Decompressed:
+def decompressed(stream: BinaryIO, path: str, *, limits: InflationLimits = DEFAULT_LIMITS) -> Decompressed:
     """The decompressed bytes of an open file; one that is not compressed comes through unchanged.
 
     Args:

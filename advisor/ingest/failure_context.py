@@ -1,10 +1,12 @@
 """A failure with what stands around its message: traceback, phase, rank, the allocator's table, whether the job went on."""
 
 import re
+from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
 
+from advisor.ingest.failure_incidents import Incident
 from advisor.ingest.failure_message import FailureText, first_integer
-from advisor.ingest.failure_reading import Incident
 from advisor.ingest.failure_xla import allocator_state
 from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.ingest.log_lines import LogLine, LogLines
@@ -18,6 +20,12 @@ from advisor.ingest.tracebacks import (
 )
 from advisor.model.evidence import Source
 from advisor.model.failure import Failure, FailureKind, Phase
+
+_ESCAPED_FRAME = "\\n  File "
+"""A traceback that a structured log keeps in one line."""
+
+_MESSAGE_BEGINNING = 40
+"""Characters of a message by which its place in its line is found."""
 
 _TABLE_LINES = 400
 """Lines around a failure of XLA or TensorFlow in which the BFC allocator's table may stand."""
@@ -81,7 +89,7 @@ def failure_of(log: LogLines, incident: Incident, path: str, *, follows_another:
         detail=reading.detail,
         phase=phase,
         frames=traceback.frames,
-        exception=incident.exception or _exception_above(log, first),
+        exception=incident.exception or exception_of(incident.message) or _exception_above(log, first),
         recovered=_has_recovered(log, incident),
         **figures,
     )
@@ -91,12 +99,21 @@ def _innermost_traceback(log: LogLines, incident: Incident) -> tuple[LogLine, Tr
     """The traceback of the first place that has one whose phase is known, else the longest."""
     best: tuple[LogLine, Traceback] = (incident.lines[0], Traceback())
     for line in incident.lines:
-        found = traceback_above(log.upward(line, LINES_ABOVE), line.speaker)
+        found = traceback_above(_upward(log, line, incident.message), line.speaker)
         if phase_of(found.frames) is not Phase.UNKNOWN:
             return line, found
         if len(found.frames) > len(best[1].frames):
             best = (line, found)
     return best
+
+
+def _upward(log: LogLines, line: LogLine, message: str) -> Iterator[LogLine]:
+    """The lines above a message, the nearest first; those within its own line first, where a structured log has them."""
+    if _ESCAPED_FRAME in line.text:
+        place = line.text.find(message[:_MESSAGE_BEGINNING])
+        within = line.text[: place if place >= 0 else None].split("\\n")
+        yield from (replace(line, text=text.replace('\\"', '"')) for text in reversed(within))
+    yield from log.upward(line, LINES_ABOVE)
 
 
 def _is_in_backward(log: LogLines, line: LogLine) -> bool:

@@ -27,6 +27,8 @@ _STARTUP = LazyPattern(
 _DESIRED = LazyPattern(rf"desired GPU memory utilization \((\d(?:\.\d{{1,6}})?), {SIZE}\)")
 _PROFILING = LazyPattern(rf"Error in memory profiling\. Initial free memory {SIZE}, current free memory {SIZE}")
 
+_WARM_UP = LazyPattern(r"CUDA out of memory occurred when warming up sampler with (\d{1,9}) dummy requests")
+
 _SGLANG = LazyPattern(r"Not enough memory[.;,] Please try (?:to increase|increasing) --mem-fraction-static")
 _SGLANG_VALUE = LazyPattern(r"mem_fraction_static=(\d(?:\.\d{1,6})?)")
 _SGLANG_PREFILL = LazyPattern(r"(Prefill|Decode) out of memory\. Try to lower your batch size")
@@ -51,6 +53,7 @@ def recognize(text: str) -> FailureText | None:
         _one_request,
         _startup,
         _no_blocks,
+        _warm_up,
         _profiling,
         _sglang,
         _tensorrt,
@@ -137,6 +140,19 @@ def _no_blocks(text: str) -> FailureText | None:
     return _refused("vLLM", "vLLM no blocks", match.end()) if match else None
 
 
+def _warm_up(text: str) -> FailureText | None:
+    match = _WARM_UP.search(text)
+    if match is None:
+        return None
+    return FailureText(
+        kind=FailureKind.ENGINE_OUT_OF_MEMORY,
+        backend="vLLM",
+        generation="vLLM sampler warm-up",
+        detail=f"logits of {match[1]} requests at once",
+        end=match.end(),
+    )
+
+
 def _profiling(text: str) -> FailureText | None:
     """Another process gave memory back while vLLM measured; that is no lack of memory."""
     match = _PROFILING.search(text)
@@ -212,6 +228,7 @@ ENGINES = Recognizer(
         b"at least one request with the model",
         b"free memory on device",
         b"error in memory profiling",
+        b"warming up sampler",
         b"--mem-fraction-static",
         b"fill out of memory",
         b"decode out of memory",

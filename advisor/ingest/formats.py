@@ -45,7 +45,7 @@ def detect(head: bytes) -> Format:  # noqa: PLR0911 - one return a format reads 
         return Format.ZSTD
     if head.startswith(b"PK\x03\x04"):
         return Format.ZIP
-    if re.match(rb"\x80[\x00-\x05]", head) or head[:2] in (b"(d", b"(l", b"}q", b"]q"):
+    if re.match(rb"\x80[\x00-\x05]|\(d|\(l|\}q|\]q|c[\w.]{1,99}\n[\w.]{1,99}\n", head):
         return Format.PICKLE
     if head.startswith(UTF16_MARKS):
         return Format.TEXT

@@ -163,9 +163,7 @@ class GpuDraft:
         except ValueError:
             self.distrust("clock_event_reasons", printed)
             return
-        self.values["clock_event_reasons"] = tuple(
-            name for bit, name in enumerate(REASONS_BY_BIT) if mask >> bit & 1
-        )
+        self.values["clock_event_reasons"] = tuple(name for bit, name in enumerate(REASONS_BY_BIT) if mask >> bit & 1)
 
     def add_process(self, pid: str, used: str, name: str, index: int) -> None:
         """Take a process; one without a sound pid is not one."""

@@ -4,9 +4,7 @@ from dataclasses import replace
 
 from advisor.model.node import GpuReading
 
-_TELLING = frozenset(
-    {"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake", "sw_thermal_slowdown"}
-)
+_TELLING = frozenset({"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake", "sw_thermal_slowdown"})
 
 
 def most_telling(samples: list[GpuReading]) -> tuple[tuple[GpuReading, ...], tuple[str, ...]]:
@@ -23,11 +21,7 @@ def most_telling(samples: list[GpuReading]) -> tuple[tuple[GpuReading, ...], tup
         if identity not in chosen or _weight(sample) > _weight(chosen[identity]):
             chosen[identity] = sample
     most = max(sample_counts.values(), default=0)
-    gaps = (
-        (f"{most:,} samples of a GPU; the one with a slowdown reason, else the busiest, is read",)
-        if most > 1
-        else ()
-    )
+    gaps = (f"{most:,} samples of a GPU; the one with a slowdown reason, else the busiest, is read",) if most > 1 else ()
     if most <= 1:
         return tuple(samples), gaps
     return tuple(replace(gpu, index=place) for place, gpu in enumerate(chosen.values())), gaps

@@ -12,10 +12,7 @@ LARGEST_CONFIG_BYTES = 1 << 20
 """Real ones are a few kilobytes; those with long label maps reach a few hundred."""
 LONGEST_NUMBER_DIGITS = 18
 LARGEST_VALUE = 10**9
-REMEDY = (
-    "give the model's numbers instead: "
-    "layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256"
-)
+REMEDY = "give the model's numbers instead: layers=32,hidden=4096,heads=32,kv_heads=8,ffn=14336,vocab=128256"
 DTYPES = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}
 
 
@@ -31,15 +28,11 @@ def parse_config(data: bytes, path: str) -> TransformerShape:
             model has.
     """
     if len(data) > LARGEST_CONFIG_BYTES:
-        raise UnreadableInput(
-            f"{path}: {len(data):,} bytes is no model configuration", "give a config.json"
-        )
+        raise UnreadableInput(f"{path}: {len(data):,} bytes is no model configuration", "give a config.json")
     try:
         config = json.loads(data, parse_int=_bounded_int, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise UnreadableInput(
-            f"{path}: not JSON ({error})"[:200], "give a Hugging Face config.json"
-        ) from error
+        raise UnreadableInput(f"{path}: not JSON ({error})"[:200], "give a Hugging Face config.json") from error
     if not isinstance(config, dict):
         raise UnreadableInput(f"{path}: not a JSON object", "give a Hugging Face config.json")
     return shape_of_config(config, path)
@@ -60,10 +53,7 @@ def shape_of_config(config: Mapping[str, Any], path: str) -> TransformerShape:
     if reader is None:
         raise UnreadableInput(f"{path}: unknown architecture {str(kind)[:60]!r}", REMEDY)
     if config.get("quantization_config"):
-        gaps.append(
-            "the configuration declares quantized weights; precision is taken from the options "
-            "alone"
-        )
+        gaps.append("the configuration declares quantized weights; precision is taken from the options alone")
     fields = _Fields(config, path)
     try:
         shape = reader(fields)
@@ -111,11 +101,7 @@ class _Fields:
             value = self.config.get(key)
             if value is None:
                 continue
-            if (
-                isinstance(value, bool)
-                or not isinstance(value, int)
-                or not 0 <= value <= LARGEST_VALUE
-            ):
+            if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= LARGEST_VALUE:
                 raise UnreadableInput(f"{self.path}: {key} is {str(value)[:40]!r}", REMEDY)
             return value
         return None
@@ -131,9 +117,7 @@ class _Fields:
         if value is None:
             return default
         if not isinstance(value, bool):
-            raise UnreadableInput(
-                f"{self.path}: {key} is {str(value)[:40]!r}, not true or false", REMEDY
-            )
+            raise UnreadableInput(f"{self.path}: {key} is {str(value)[:40]!r}, not true or false", REMEDY)
         return value
 
     def list_length_where(self, key: str, wanted: str) -> int | None:
@@ -262,9 +246,7 @@ def _deepseek(fields: _Fields, *, balanced: bool = False) -> dict[str, Any]:
         value_head_size=fields.size("v_head_dim"),
     )
     if (fields.optional("moe_layer_freq") or 1) != 1:
-        raise UnreadableInput(
-            f"{fields.path}: experts in every n-th layer are not known here", REMEDY
-        )
+        raise UnreadableInput(f"{fields.path}: experts in every n-th layer are not known here", REMEDY)
     width = fields.size("moe_intermediate_size")
     experts = Experts(
         expert_count=fields.size("n_routed_experts"),

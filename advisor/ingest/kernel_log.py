@@ -72,18 +72,14 @@ _XID = re.compile(
     r"(?:, name=(?P<name>[^,]{1,80}))?"
 )
 _SXID = re.compile(r"SXid \((?P<device>[^)]{1,80})\): (?P<sxid>\d{1,6})")
-_BUS = re.compile(
-    r"(?<![0-9A-Fa-f:.])((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-9A-Fa-f])?)(?![0-9A-Fa-f:])"
-)
+_BUS = re.compile(r"(?<![0-9A-Fa-f:.])((?:[0-9A-Fa-f]{4,8}:)?[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-9A-Fa-f])?)(?![0-9A-Fa-f:])")
 _AER = re.compile(r"AER: .{0,60}error|PCIe Bus Error: severity=", re.IGNORECASE)
 _LINK = re.compile(
     r"limited by .{1,40} x\d{1,2} link|pciehp: .{0,60}(?:Link Down|Card not present)|retraining "
     r"non-functional",
     re.IGNORECASE,
 )
-_NVLINK_FAULT = re.compile(
-    r"error|fail|link down|inactive|degrad|fatal|timed? ?out|\blost\b", re.IGNORECASE
-)
+_NVLINK_FAULT = re.compile(r"error|fail|link down|inactive|degrad|fatal|timed? ?out|\blost\b", re.IGNORECASE)
 _LOST = re.compile(r"fallen off the bus|RmInitAdapter failed")
 _FAULT = re.compile(
     r"(?:traps: )?(?P<name>\S[^\[\]]{0,40})\[(?P<pid>\d{1,10})\][: ].{0,4}(?:segfault at|general "
@@ -236,9 +232,7 @@ def _kind(message: str) -> KernelEventKind | None:  # noqa: PLR0911 - one return
         return KernelEventKind.GPU_LOST
     if _SXID.search(message):
         return KernelEventKind.NVLINK
-    if "nvlink" in message.lower() and (
-        "NVRM" in message or "nvidia-nv" in message
-    ):  # NCCL's own lines say NVLink too
+    if "nvlink" in message.lower() and ("NVRM" in message or "nvidia-nv" in message):  # NCCL's own lines say NVLink too
         return KernelEventKind.NVLINK if _NVLINK_FAULT.search(message) else None
     if _AER.search(message):
         return KernelEventKind.PCIE_ERROR

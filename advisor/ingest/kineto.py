@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.ingest.decompress import decompressed
 from advisor.ingest.kineto_columns import Column, Columns
-from advisor.ingest.kineto_events import DECODER, Begin, Complete, Event, ExactComplete, decoder_for
+from advisor.ingest.kineto_events import Begin, Event, decoder, struct_for
 from advisor.ingest.kineto_header import (
     RECORD,
     log_lines,
@@ -30,9 +30,7 @@ EPOCH_NS = 10**18
 """Times from here on (2001) count from 1970; smaller ones from a zero of the trace's own."""
 
 
-def read_kineto(
-    stream: BinaryIO, path: str, *, limits: TraceLimits = DEFAULT_LIMITS
-) -> KinetoTrace:
+def read_kineto(stream: BinaryIO, path: str, *, limits: TraceLimits = DEFAULT_LIMITS) -> KinetoTrace:
     """Read a trace, whatever its age, layout and compression, in memory that its columns bound.
 
     Args:
@@ -48,9 +46,8 @@ def read_kineto(
     """
     inflated = decompressed(stream, path)
     opening = open_trace(inflated, limits)
-    decoder = decoder_for(opening.first)
-    kind = Complete if decoder is DECODER else ExactComplete
-    reading = _Reading(kind, Repair(decode=decoder.decode, kind=kind), limits)
+    kind = struct_for(opening.first)
+    reading = _Reading(kind, Repair(decode=decoder(kind).decode, kind=kind), limits)
     slices = Slices(inflated, opening.first, reading.repair, limits)
     with _without_collection():
         slices.read(reading.take)
@@ -96,10 +93,7 @@ class _Reading:
         if self.paired_count:
             yield f"{self.paired_count} events told by a beginning and an end are not read"
         if self.columns.unnamed_device_count:
-            yield (
-                f"{self.columns.unnamed_device_count} device events do not say on which device; "
-                "they are taken for device 0's"
-            )
+            yield (f"{self.columns.unnamed_device_count} device events do not say on which device; they are taken for device 0's")
 
 
 @contextmanager
@@ -114,9 +108,7 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _trace(
-    reading: _Reading, keys: dict[str, Any], source: Source, gaps: list[str], *, is_truncated: bool
-) -> KinetoTrace:
+def _trace(reading: _Reading, keys: dict[str, Any], source: Source, gaps: list[str], *, is_truncated: bool) -> KinetoTrace:
     columns = reading.columns
     if not columns.row_count:
         raise UnreadableInput("it holds no event with a duration", RECORD)

@@ -36,9 +36,7 @@ CATEGORIES: dict[str, Category] = {
 }
 """Category by the text of "cat"; a text that is not here is OTHER."""
 
-OLD_ANNOTATION = re.compile(
-    r"ProfilerStep#|enumerate\(DataLoader\)#|Optimizer\.(?:step|zero_grad)#|DistributedDataParallel\."
-)
+OLD_ANNOTATION = re.compile(r"ProfilerStep#|enumerate\(DataLoader\)#|Optimizer\.(?:step|zero_grad)#|DistributedDataParallel\.")
 """Annotations that profilers before torch 1.11 wrote as operators, by the start of their names."""
 
 ELEMENT_BYTES: dict[str, int] = {

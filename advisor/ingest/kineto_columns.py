@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from advisor.ingest.exact_times import exact_microseconds
 from advisor.ingest.kineto_categories import ELEMENT_BYTES
 from advisor.ingest.kineto_events import UNKNOWN, Arguments, Event, ExactComplete
 from advisor.ingest.kineto_labels import (
@@ -141,28 +142,25 @@ class Columns:
         """Starts and durations in nanoseconds, and which rows have sensible ones."""
         if not rows:
             return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, bool)
-        start = np.array([row.ts for row in rows], np.float64)
+        fraction_ns: Column | int = 0
+        if self.kind is ExactComplete:
+            whole, fraction_ns = exact_microseconds([row.ts for row in rows])
+        else:
+            whole = np.array([row.ts for row in rows], np.float64)
         if self.base_microseconds is None:
-            finite = start[np.isfinite(start)]
+            finite = whole[np.isfinite(whole)]
             self.base_microseconds = int(finite[0]) if len(finite) else 0
-        start_ns = (start - self.base_microseconds) * 1000
+        start_ns = (whole - self.base_microseconds) * 1000 + fraction_ns
         duration_ns = np.array([row.dur for row in rows]) * 1000
         sound = (np.abs(start_ns) <= LONGEST_NS) & (duration_ns >= 0) & (duration_ns <= LONGEST_NS)
         start_ns[~sound] = duration_ns[~sound] = 0
-        whole_ns = np.rint(start_ns).astype(np.int64)
-        if self.kind is ExactComplete:
-            base = self.base_microseconds
-            for at in np.flatnonzero(sound).tolist():
-                whole_ns[at] = int((rows[at].ts - base) * 1000)
-        return whole_ns, np.rint(duration_ns).astype(np.int64), sound
+        return np.rint(start_ns).astype(np.int64), np.rint(duration_ns).astype(np.int64), sound
 
     def _operators(self, where: Column, rows: list[Event]) -> Group:
         arguments = [row.args for row in rows]
         keys = map(Texts.SEPARATOR.join, map(_TEXTS, arguments))
         codes = map(self.texts.__getitem__, keys)
-        columns = {
-            name: _column(arguments, name) for name in ("external_id", "sequence", "forward_thread")
-        }
+        columns = {name: _column(arguments, name) for name in ("external_id", "sequence", "forward_thread")}
         return where, {**columns, "texts": np.fromiter(codes, np.int32, len(arguments))}
 
     def _calls(self, where: Column, rows: list[Event]) -> Group:
@@ -205,9 +203,7 @@ def _column(arguments: list[Arguments], field: str) -> Column:
     return np.fromiter(map(attrgetter(field), arguments), np.int64, len(arguments))
 
 
-def _numbers(
-    largest: int, arguments: list[Arguments], field: str, rows: list[Event], fallback: str
-) -> Column:
+def _numbers(largest: int, arguments: list[Arguments], field: str, rows: list[Event], fallback: str) -> Column:
     """A field; where it is no number, the digits that it or the fallback ends in."""
     values = list(map(attrgetter(field), arguments))
     with suppress(TypeError, ValueError):

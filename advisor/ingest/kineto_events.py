@@ -1,7 +1,6 @@
 """What is decoded of one event of a Kineto trace; the rest of it is skipped unparsed."""
 
 import re
-from decimal import Decimal
 from typing import Any, TypeAlias
 
 import msgspec
@@ -62,9 +61,9 @@ class Complete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
 
 
 class ExactComplete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
-    """The same where a float would lose digits: microseconds since the epoch with a fraction."""
+    """The same where a float would lose digits: `ts` is the text of the number."""
 
-    ts: Decimal
+    ts: msgspec.Raw
     name: str
     cat: str = ""
     pid: Identity = ""
@@ -98,30 +97,21 @@ Event: TypeAlias = Any
 """Complete, ExactComplete, Mark, a subclass of Begin, or a struct without fields to be ignored."""
 
 
-def _decoder(complete: type[msgspec.Struct]) -> "msgspec.json.Decoder[list[Event]]":
+def decoder(complete: "type[Complete | ExactComplete]") -> "msgspec.json.Decoder[list[Event]]":
+    """A decoder of JSON lists of events, those with a duration as the given struct."""
     union: Any = complete | Mark
     for letter in BEGIN_LETTERS:
-        union |= msgspec.defstruct(
-            f"Begin{ord(letter)}", [], bases=(Begin,), tag_field="ph", tag=letter, gc=False
-        )
+        union |= msgspec.defstruct(f"Begin{ord(letter)}", [], bases=(Begin,), tag_field="ph", tag=letter, gc=False)
     for letter in IGNORED_LETTERS:
-        union |= msgspec.defstruct(
-            f"Ignored{ord(letter)}", [], tag_field="ph", tag=letter, gc=False
-        )
+        union |= msgspec.defstruct(f"Ignored{ord(letter)}", [], tag_field="ph", tag=letter, gc=False)
     return msgspec.json.Decoder(list[union])
 
-
-DECODER = _decoder(Complete)
-"""Decodes a JSON list of events whose times a float holds to the nanosecond."""
-
-EXACT_DECODER = _decoder(ExactComplete)
-"""Decodes one whose times it does not."""
 
 _FINE_EPOCH_TIME = re.compile(rb'"ts":\s*\d{14,}\.\d*[1-9]')
 
 
-def decoder_for(first: bytes) -> "msgspec.json.Decoder[list[Event]]":
-    """The decoder that keeps every digit of a trace's times.
+def struct_for(first: bytes) -> "type[Complete | ExactComplete]":
+    """The struct that keeps every digit of a trace's times.
 
     A float has 52 bits of fraction: from 2^43 microseconds on (13 digits) its steps are coarser
     than a nanosecond, and at microseconds since 1970 they are 0.25 µs.
@@ -129,4 +119,4 @@ def decoder_for(first: bytes) -> "msgspec.json.Decoder[list[Event]]":
     Args:
         first: the first slice of the events.
     """
-    return EXACT_DECODER if _FINE_EPOCH_TIME.search(first) else DECODER
+    return ExactComplete if _FINE_EPOCH_TIME.search(first) else Complete

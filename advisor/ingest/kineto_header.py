@@ -16,9 +16,7 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 EVENTS = re.compile(rb'"traceEvents"\s*:\s*(\S)')
 
-EXECUTION_TRACE = re.compile(
-    rb'"schema"\s*:\s*"[^"]*chakra|\[pytorch\|profiler\|execution_(?:graph|trace)\|', re.IGNORECASE
-)
+EXECUTION_TRACE = re.compile(rb'"schema"\s*:\s*"[^"]*chakra|\[pytorch\|profiler\|execution_(?:graph|trace)\|', re.IGNORECASE)
 
 OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_modules")
 """Keys that are 1 where the profiler's option was on, and absent where it was off."""
@@ -84,9 +82,7 @@ def _opening(read: bytearray, searched: int) -> Opening | None:
 def _is_outermost(header: bytes) -> bool:
     """Whether a key that follows is one of the file's own and no text or part inside another."""
     try:
-        msgspec.json.decode(
-            NOT_FINITE.sub(rb"\1null", header) + b'"_":0}', type=dict[str, msgspec.Raw]
-        )
+        msgspec.json.decode(NOT_FINITE.sub(rb"\1null", header) + b'"_":0}', type=dict[str, msgspec.Raw])
     except msgspec.DecodeError:
         # A damaged header: a key behind a comma or a brace is taken for one.
         return header.rstrip().endswith((b",", b"{")) and header.count(b'"') % 2 == 0

@@ -107,11 +107,7 @@ def _code(text: bytes, table: Interned) -> int:
         return NO_CODE
     try:
         value = msgspec.json.decode(text)
-        return (
-            table[msgspec.json.encode(value).decode()]
-            if value and isinstance(value, list)
-            else NO_CODE
-        )
+        return table[msgspec.json.encode(value).decode()] if value and isinstance(value, list) else NO_CODE
     except (ValueError, RecursionError):
         return NO_CODE
 

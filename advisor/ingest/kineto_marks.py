@@ -51,10 +51,7 @@ class Marks:
         self._slices.append(
             (
                 np.fromiter(map(attrgetter("ts"), allocations), np.float64, count),
-                *(
-                    np.fromiter(map(attrgetter(name), arguments), np.int64, count)
-                    for name in FIELDS
-                ),
+                *(np.fromiter(map(attrgetter(name), arguments), np.int64, count) for name in FIELDS),
             )
         )
         self.out_of_memory_count += sum(mark.name == OUT_OF_MEMORY for mark in marks)

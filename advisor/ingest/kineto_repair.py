@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -80,9 +79,7 @@ class Repair:
         try:
             events = self.decode(text[:last] + b"]")
         except (ValueError, RecursionError):
-            events = [
-                event for start, end in scan.spans for event in self._element(text[start:end])
-            ]
+            events = [event for start, end in scan.spans for event in self._element(text[start:end])]
         return events, last if scan.end is None else scan.end + 1, scan.end is not None
 
     def _element(self, text: bytes) -> list[Event]:
@@ -123,7 +120,7 @@ class Repair:
         if not isinstance(category, str):
             raise UnsoundError
         return self.kind(
-            ts=Decimal(repr(start)) if self.kind is ExactComplete else start,
+            ts=msgspec.Raw(repr(start).encode()) if self.kind is ExactComplete else start,
             dur=_number(value.get("dur", 0.0)),
             name=_clean(name),
             cat=_clean(category),

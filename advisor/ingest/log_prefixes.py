@@ -123,7 +123,7 @@ def _without_container_json(line: str) -> str:
     except (ValueError, RecursionError):
         return line
     text = said.get("log") if isinstance(said, dict) else None
-    return text.rstrip("\r\n") if isinstance(text, str) else line
+    return text.rstrip("\r\n").replace("\n", "\\n") if isinstance(text, str) else line
 
 
 def _rank(digits: str | None) -> int | None:

@@ -90,6 +90,18 @@ FRAMEWORKS: dict[str, tuple[str, ...]] = {
 }
 """Framework → lower-case words that its logs and paths contain."""
 
+REPORTED = {
+    "available_kv_cache_memory": ("available kv cache memory", r"Available KV cache memory: (-?\d{1,6}(?:\.\d{1,4})? ?[GM]i?B)"),
+    "kv_cache_tokens": ("gpu kv cache size", r"GPU KV cache size: ([\d,]{1,15}) tokens"),
+    "num_gpu_blocks": ("# gpu blocks", r"# GPU blocks: (\d{1,9})"),
+    "num_cuda_blocks": ("# cuda blocks", r"# cuda blocks: (\d{1,9})"),
+    "model_loading_memory": ("model loading took", r"[Mm]odel loading took (\d{1,6}(?:\.\d{1,6})? ?[GM]i?B)"),
+    "model_weights_memory": ("model weights take", r"model weights take (\d{1,6}(?:\.\d{1,6})? ?[GM]i?B)"),
+    "activation_peak_memory": ("activation peak memory takes", r"activation peak memory takes (\d{1,6}(?:\.\d{1,6})? ?[GM]i?B)"),
+    "cuda_graph_memory": ("graph capturing finished", r"took (\d{1,6}(?:\.\d{1,6})? ?[GM]i?B)"),
+}
+"""What serving engines report of themselves while they start: name → a lower-case word of the line, and the value in it."""
+
 MOST_SETTINGS = 200
 """Settings kept of one log."""
 
@@ -113,7 +125,7 @@ _RANK_OF = LazyPattern(r"\brank[ :=]{1,2}\d{1,6} ?(?:/|of) ?(\d{1,6})\b", re.IGN
 
 def settings_of(log: LogLines, parts: Sequence[Span]) -> tuple[tuple[str, str], ...]:
     """Names and values in the order of the names; of a name that is printed several times the last value."""
-    found: dict[str, str] = {}
+    found = _reported(log, parts)
     for name in (*ENVIRONMENT, *ARGUMENTS):
         for value in _values(log, parts, name):
             found[name] = value
@@ -121,6 +133,18 @@ def settings_of(log: LogLines, parts: Sequence[Span]) -> tuple[tuple[str, str], 
         if len(found) >= MOST_SETTINGS:
             break
     return tuple(found.items())
+
+
+def _reported(log: LogLines, parts: Sequence[Span]) -> dict[str, str]:
+    """What engines say of their memory; of several values the last."""
+    found: dict[str, str] = {}
+    for name, (needle, form) in REPORTED.items():
+        for place in _last_places(log, parts, needle.encode()):
+            said = re.search(form, log.line_at(place).text)
+            if said is not None:
+                found[name] = said[1]
+                break
+    return found
 
 
 def frameworks_of(log: LogLines, parts: Sequence[Span]) -> tuple[str, ...]:

@@ -15,9 +15,7 @@ TEXT_LIMIT = 400
 
 _KIB = 1024
 
-_KILLED = re.compile(
-    r"Killed process (?P<pid>\d{1,10}),?\s{1,2}(?:UID \d{1,10},\s{1,2})?\((?P<name>[^)]{1,64})\)"
-)
+_KILLED = re.compile(r"Killed process (?P<pid>\d{1,10}),?\s{1,2}(?:UID \d{1,10},\s{1,2})?\((?P<name>[^)]{1,64})\)")
 _OLD_KILL = re.compile(
     r"(?P<cgroup>Memory cgroup )?[Oo]ut of memory: Kill process (?P<pid>\d{1,10}) "
     r"\((?P<name>[^)]{1,64})\)"
@@ -123,7 +121,5 @@ class OomDump:
             text=message[:TEXT_LIMIT],
             timestamp=stamp,
             pid=int(named.group("pid")) if named else None,
-            process=named.group("name")
-            if named
-            else None,  # the one that asked need not be the one that dies
+            process=named.group("name") if named else None,  # the one that asked need not be the one that dies
         )

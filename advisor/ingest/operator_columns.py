@@ -9,9 +9,7 @@ from advisor.model.tables import OperatorRow
 
 _FLOPS_SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}
 _FLOPS = re.compile(r"total ([kmgtp]?)flops")
-_DEVICE = re.compile(
-    r"(?:self )?([A-Za-z][A-Za-z0-9_]{1,20}?)(?: total %| total| %| time avg| time| mem)?"
-)
+_DEVICE = re.compile(r"(?:self )?([A-Za-z][A-Za-z0-9_]{1,20}?)(?: total %| total| %| time avg| time| mem)?")
 
 _FIXED: dict[str, str] = {
     "name": "name",
@@ -84,9 +82,7 @@ class Columns:
     @property
     def has_stack(self) -> bool:
         """Whether rows go on in lines below them, with the source location alone."""
-        return any(
-            heading.lower() in ("source location", "call stack") for heading in self.headings
-        )
+        return any(heading.lower() in ("source location", "call stack") for heading in self.headings)
 
     def row(self, cells: list[str]) -> OperatorRow | None:
         """A row of cells as printed; None where it has no name or no figure at all."""
@@ -113,9 +109,7 @@ class Columns:
         parsed = quantities.number_and_unit(cell)
         if name.endswith("_ratio"):
             return parsed[0] / 100 if parsed and parsed[1] == "%" and parsed[0] >= 0 else None
-        return (
-            parsed[0] * self.flops_scale if parsed and not parsed[1] and self.flops_scale else None
-        )
+        return parsed[0] * self.flops_scale if parsed and not parsed[1] and self.flops_scale else None
 
 
 def columns_of(headings: tuple[str, ...]) -> Columns | None:
@@ -143,13 +137,9 @@ def columns_of(headings: tuple[str, ...]) -> Columns | None:
             fields.append("")
         else:
             found = _DEVICE.fullmatch(printed.strip().removeprefix("Self "))
-            device = device or (
-                found.group(1) if found is not None and heading.split()[0] != "#" else ""
-            )
+            device = device or (found.group(1) if found is not None and heading.split()[0] != "#" else "")
             fields.append(_device_field(heading, device.lower()) if device else "")
-    return Columns(
-        tuple(heading.strip() for heading in headings), tuple(fields), device, flops_scale
-    )
+    return Columns(tuple(heading.strip() for heading in headings), tuple(fields), device, flops_scale)
 
 
 def _device_field(heading: str, device: str) -> str:
@@ -164,21 +154,13 @@ def _device_field(heading: str, device: str) -> str:
 def expected_shapes(columns: Columns) -> str:
     """The shapes of a row's cells by the headings, in the letters of `shape_of`."""
     return "".join(
-        "%"
-        if heading.endswith("%")
-        else "n"
-        if field == "calls"
-        else "t"
-        if _is_time(heading.lower())
-        else "x"
+        "%" if heading.endswith("%") else "n" if field == "calls" else "t" if _is_time(heading.lower()) else "x"
         for heading, field in zip(columns.headings, columns.fields, strict=True)
     )
 
 
 def _is_time(heading: str) -> bool:
-    return heading != "name" and not heading.endswith(
-        ("mem", "shapes", "flops", "location", "id", "stack")
-    )
+    return heading != "name" and not heading.endswith(("mem", "shapes", "flops", "location", "id", "stack"))
 
 
 def shape_of(cell: str) -> str:

@@ -31,11 +31,7 @@ _ABSENT = frozenset(
     }
 )
 
-_MEMORY_UNITS = {
-    unit: 1024**power
-    for power, letter in enumerate(("", "k", "m", "g", "t", "p"))
-    for unit in (f"{letter}b", f"{letter}ib")
-}
+_MEMORY_UNITS = {unit: 1024**power for power, letter in enumerate(("", "k", "m", "g", "t", "p")) for unit in (f"{letter}b", f"{letter}ib")}
 
 _TIME_DIVISORS = {"ns": 1e9, "us": 1e6, "µs": 1e6, "μs": 1e6, "ms": 1e3, "s": 1.0}
 """Divisors, not factors: 1.365 / 1000 is the float nearest to 0.001365, 1.365 * 0.001 is not."""

@@ -62,10 +62,7 @@ def entries_of(values: object, what: str, problems: Counter[str]) -> Entries:
 
 def numbers(entries: Entries, key: str, most: int, problems: Counter[str]) -> NDArray[np.int64]:
     """One column of whole numbers from 0 to `most`; NOT_RECORDED where missing or wrong, and the wrong ones counted."""
-    try:
-        values = list(map(itemgetter(key), entries))
-    except KeyError:
-        values = [entry.get(key) for entry in entries]
+    values = _values(entries, key)
     if set(map(type, values)) <= {int}:
         try:
             column = np.fromiter(values, np.int64, len(values))
@@ -82,6 +79,14 @@ def numbers(entries: Entries, key: str, most: int, problems: Counter[str]) -> ND
     if bad:
         problems[f"values of `{key}` that cannot be"] += bad
     return np.fromiter(checked, np.int64, len(checked))
+
+
+def _values(entries: Entries, key: str) -> list[object]:
+    """What every entry has under a key; None where it lacks it."""
+    try:
+        return list(map(itemgetter(key), entries))
+    except KeyError:
+        return [entry.get(key) for entry in entries]
 
 
 class Names:
@@ -156,7 +161,7 @@ def _piece(
 
 
 def _actions(entries: Entries) -> NDArray[np.int8]:
-    values = [entry.get("action") for entry in entries]
+    values = _values(entries, "action")
     if set(map(type, values)) <= {str}:
         code_of: dict[object, int] = {value: int(ACTIONS.get(str(value), Action.OTHER)) for value in set(values)}
         return np.fromiter(map(code_of.__getitem__, values), np.int8, len(values))
@@ -168,7 +173,7 @@ def _actions(entries: Entries) -> NDArray[np.int8]:
 def _named(entries: Entries, key: str, names: Names) -> NDArray[np.int32]:
     """A column of texts by their numbers."""
     column = np.full(len(entries), NOT_RECORDED, np.int32)
-    values = [entry.get(key) for entry in entries]
+    values = _values(entries, key)
     kinds = set(map(type, values))
     if kinds <= {type(None)} or (kinds <= {str} and set(values) == {""}):
         return column

@@ -7,8 +7,8 @@ from advisor.ingest.kineto import read_kineto
 from advisor.model.step_time import PARTS, Bound, StepBreakdown
 from advisor.model.trace import KinetoTrace
 
-HOST, LOADER = 1, 2
-"""Threads of the host: the loop's, and the autograd engine's."""
+HOST = 1
+"""The host's thread that runs the loop."""
 
 A100 = {
     "id": 0,
@@ -27,7 +27,7 @@ class HandMadeTrace:
         self.devices = [device] if device else []
         self.correlation = 0
 
-    def event(self, category, name, start, duration, *, pid=100, tid=HOST, **arguments):
+    def event(self, category, name, start, duration, *, pid=100, tid=HOST, **arguments):  # noqa: PLR0913 - an event's own keys
         self.events.append(
             {
                 "ph": "X",
@@ -48,7 +48,7 @@ class HandMadeTrace:
     def annotation(self, name, start, duration):
         return self.event("user_annotation", name, start, duration)
 
-    def operator(self, name, start, duration, *, external_id=None, dims=None, types=None, **more):
+    def operator(self, name, start, duration, *, external_id=None, dims=None, types=None, **more):  # noqa: PLR0913 - an event's own keys
         arguments = {} if external_id is None else {"External id": external_id}
         if dims is not None:
             arguments |= {"Input Dims": dims, "Input type": types, **more.pop("arguments", {})}
@@ -61,7 +61,7 @@ class HandMadeTrace:
             "cuda_runtime", name, start, duration, tid=tid, correlation=self.correlation, **arguments
         )
 
-    def kernel(
+    def kernel(  # noqa: PLR0913 - an event's own keys
         self,
         name,
         start,

@@ -1,3 +1,5 @@
+import json
+
 from failure_messages import new_cuda, old_cuda, the_failure, traceback
 
 from advisor.model.failure import Phase
@@ -47,3 +49,15 @@ def test_the_autograd_engine_in_a_c_stack_is_backward() -> None:
     )
 
     assert failure.phase is Phase.BACKWARD
+
+
+def test_a_structured_log_keeps_a_traceback_in_one_line() -> None:
+    said = f"{traceback(('/app/a.py', 3, 'main', 'optimizer.step()'))}\n{new_cuda()}\n"
+
+    for line in (json.dumps({"level": "error", "exc": said}), json.dumps({"log": said}, separators=(",", ":"))):
+        failure = the_failure(f"before\n{line}\nafter\n")
+
+        assert failure.phase is Phase.OPTIMIZER_STEP
+        assert failure.frames[0].filename == "/app/a.py"
+        assert failure.message.startswith("torch.OutOfMemoryError")
+        assert failure.line == 2

@@ -104,6 +104,15 @@ def test_llama_cpp_names_the_buffer() -> None:
     assert failure.device_index == 1
 
 
+def test_vllms_sampler_warm_up_is_an_engine_that_starts() -> None:
+    failure = the_failure(
+        "RuntimeError: CUDA out of memory occurred when warming up sampler with 512 dummy requests. Please try lowering `max_num_seqs`"
+    )
+
+    assert failure.kind is FailureKind.ENGINE_OUT_OF_MEMORY
+    assert "512" in failure.detail
+
+
 def test_the_sleep_mode_allocator_of_vllm_is_an_engine() -> None:
     failure = the_failure("CUDA Error: out of memory at /build/csrc/cumem_allocator.cpp:119")
 

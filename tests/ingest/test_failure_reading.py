@@ -10,7 +10,7 @@ from failure_messages import (
     traceback,
 )
 
-from advisor.ingest.failure_reading import MOST_FAILURES
+from advisor.ingest.failure_incidents import MOST_FAILURES
 from advisor.model.failure import FailureKind, Phase
 
 FRAMES = traceback(
@@ -106,6 +106,13 @@ def test_two_messages_in_one_line_are_two_failures() -> None:
 )
 def test_code_and_advice_about_a_failure_are_no_failure(line: str) -> None:
     assert failures_of(line) == []
+
+
+@pytest.mark.parametrize(
+    "title", ["# CUDA out of memory when training", "While fine-tuning, CUDA out of memory", "if I use batch 8, CUDA out of memory"]
+)
+def test_titles_and_sentences_of_people_are_failures(title: str) -> None:
+    assert the_failure(title).backend == "CUDA"
 
 
 def test_an_advice_in_a_long_log_is_no_failure_and_an_error_is() -> None:

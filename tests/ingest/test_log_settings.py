@@ -50,6 +50,18 @@ def test_advice_and_prose_are_no_settings(text: str) -> None:
     assert the_log(text).settings == ()
 
 
+def test_what_engines_report_of_their_memory_is_kept() -> None:
+    log = the_log(
+        "INFO Available KV cache memory: -0.30 GiB\nINFO GPU KV cache size: 10,944 tokens\n"
+        "INFO # GPU blocks: 0, # CPU blocks: 256\nINFO Model loading took 14.25 GiB and 3 seconds\n"
+    )
+
+    assert log.setting("available_kv_cache_memory") == "-0.30 GiB"
+    assert log.setting("kv_cache_tokens") == "10,944"
+    assert log.setting("num_gpu_blocks") == "0"
+    assert log.setting("model_loading_memory") == "14.25 GiB"
+
+
 def test_frameworks_are_known_by_their_paths_and_words() -> None:
     assert the_log('File "/env/site-packages/transformers/trainer.py", line 1, in train').frameworks == ("transformers",)
     assert the_log("plain words").frameworks == ()

@@ -1,6 +1,5 @@
 import pytest
 
-from advisor.model.failure import Failure
 from advisor.model.finding import Severity
 from advisor.model.tables import OperatorRow
 from advisor.rules.input.input_bound import input_bound
@@ -10,7 +9,7 @@ from advisor.rules.samples_time import a_log_that_mentions, a_mix, a_table, an_i
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 
 
-def check(breakdown=None, wait=None, mix=None, table=None, log=None, failure: Failure | None = None):
+def check(breakdown=None, wait=None, mix=None, *, table=None, log=None, failure=None):
     return input_bound.check(breakdown, wait, mix, table, log, failure)
 
 
