@@ -7,7 +7,7 @@ import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
 from advisor.analysis.distinct import distinct
-from advisor.analysis.named_events import named
+from advisor.analysis.named_events import named_rows, passing
 from advisor.analysis.operator_work import tensor_bytes
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.kernels import AttentionMix
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from advisor.model.trace import Indices
 
 _BATCHED = re.compile(r"^aten::(?:bmm|baddbmm)$").match
-_PRODUCT = re.compile(r"^aten::(?:mm|addmm|bmm|baddbmm)$").match
+_EITHER = re.compile(r"^aten::(?:mm|addmm|bmm|baddbmm|_softmax|_softmax_backward_data)$").match
 _SOFTMAX = re.compile(r"^aten::(?:_softmax|_softmax_backward_data)$").match
 _FUSED = re.compile(
     r"^aten::_scaled_dot_product_(?:flash|efficient|cudnn|fused)\w*attention(?:_for_cpu)?(?:_backward)?$|"
@@ -33,18 +33,17 @@ def attention_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> AttentionMix 
     A softmax counts as attention where the nearest matrix product before it and the nearest after it,
     on its thread, are both batched: a router or a loss has linear layers around it.
     """
-    is_operator = trace.mask_of(Category.OPERATOR)
-    if not is_operator.any():
+    if not trace.mask_of(Category.OPERATOR).any():
         return None
-    is_product, is_softmax = named(trace, _PRODUCT), named(trace, _SOFTMAX)
-    is_batched = named(trace, _BATCHED)
-    rows = trace.in_order((is_operator & (is_product | is_softmax)).nonzero()[0])
+    rows = named_rows(trace, _EITHER, Category.OPERATOR)
     rows = rows[trace.thread[rows].argsort(kind="stable")]
-    before, after = _nearest(is_product[rows])
-    middle = (is_softmax[rows] & (before >= 0) & (after >= 0)).nonzero()[0]
+    is_softmax = passing(trace, _SOFTMAX)[trace.name[rows]]
+    is_batched = passing(trace, _BATCHED)
+    before, after = _nearest(~is_softmax)
+    middle = (is_softmax & (before >= 0) & (after >= 0)).nonzero()[0]
     first, last = rows[before[middle]], rows[after[middle]]
     thread = trace.thread[rows[middle]]
-    attends = is_batched[first] & is_batched[last]
+    attends = is_batched[trace.name[first]] & is_batched[trace.name[last]]
     attends &= (trace.thread[first] == thread) & (trace.thread[last] == thread)
     softmaxes = rows[middle][attends]
     spent, whole = _seconds(trace, breakdown, first[attends], last[attends])
@@ -53,8 +52,8 @@ def attention_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> AttentionMix 
         rank=trace.rank,
         unfused_count=len(softmaxes),
         unfused_seconds=spent,
-        fused_count=int((is_operator & named(trace, _FUSED)).sum()),
-        math_count=int((is_operator & named(trace, _MATH)).sum()),
+        fused_count=len(named_rows(trace, _FUSED, Category.OPERATOR)),
+        math_count=len(named_rows(trace, _MATH, Category.OPERATOR)),
         scores_bytes=_scores_bytes(trace, softmaxes),
         device_seconds=whole,
     )
@@ -91,9 +90,7 @@ def _seconds(
     return float(durations[inside & timeline.is_kernel].sum()) / SECOND_NS, whole_seconds
 
 
-def _launched_in(
-    timeline: DeviceTimeline, thread: int, first: "Indices", last: "Indices"
-) -> "np.typing.NDArray[np.bool_]":
+def _launched_in(timeline: DeviceTimeline, thread: int, first: "Indices", last: "Indices") -> "np.typing.NDArray[np.bool_]":
     """Which of the device's activities one thread launched between the first and last products."""
     trace = timeline.trace
     spans = TimeSet.union(trace.start_ns[first], trace.ends_ns(last))
@@ -109,7 +106,5 @@ def _scores_bytes(trace: KinetoTrace, softmaxes: "Indices") -> int | None:
     """The largest first argument of the softmaxes; None without recorded shapes."""
     recorded = softmaxes[(trace.shapes[softmaxes] >= 0) & (trace.types[softmaxes] >= 0)]
     pairs = set(zip(trace.shapes[recorded].tolist(), trace.types[recorded].tolist(), strict=True))
-    sizes = (
-        tensor_bytes(trace.shape_texts[shape], trace.type_texts[kind]) for shape, kind in pairs
-    )
+    sizes = (tensor_bytes(trace.shape_texts[shape], trace.type_texts[kind]) for shape, kind in pairs)
     return max((size for size in sizes if size is not None), default=None)

@@ -30,10 +30,7 @@ def copies(trace: KinetoTrace, breakdown: StepBreakdown) -> CopyProfile | None:
     kernels = timeline.rows[timeline.is_kernel]
     hiding = TimeSet.union(trace.start_ns[kernels], trace.ends_ns(kernels))
     codes = distinct(trace.name[timeline.rows[is_copy]])
-    groups = [
-        _group(timeline, is_copy & (trace.name[timeline.rows] == code), trace.names[code], hiding)
-        for code in codes
-    ]
+    groups = [_group(timeline, is_copy & (trace.name[timeline.rows] == code), trace.names[code], hiding) for code in codes]
     return CopyProfile(
         source=trace.source.at(f"device {breakdown.device_index}"),
         rank=trace.rank,
@@ -44,9 +41,7 @@ def copies(trace: KinetoTrace, breakdown: StepBreakdown) -> CopyProfile | None:
     )
 
 
-def _group(
-    timeline: DeviceTimeline, chosen: "np.typing.NDArray[np.bool_]", name: str, hiding: TimeSet
-) -> CopyGroup:
+def _group(timeline: DeviceTimeline, chosen: "np.typing.NDArray[np.bool_]", name: str, hiding: TimeSet) -> CopyGroup:
     """The copies of one name; exposed where no kernel ran beside them."""
     rows = timeline.rows[chosen]
     trace = timeline.trace
@@ -69,6 +64,5 @@ def _group(
         largest_bytes=int(known.max()) if len(known) else None,
         large_count=int((known >= LARGE_BYTES).sum()),
         blocked_seconds=float(trace.duration_ns[calls].sum()) / SECOND_NS,
-        stalled_seconds=float(timeline.idle.within(issuing.start_ns, issuing.end_ns).sum())
-        / SECOND_NS,
+        stalled_seconds=float(timeline.idle.within(issuing.start_ns, issuing.end_ns).sum()) / SECOND_NS,
     )

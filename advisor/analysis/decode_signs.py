@@ -19,9 +19,7 @@ _ENGINE_MARK = re.compile(
 )
 
 
-def decode_signs(
-    trace: KinetoTrace, breakdown: StepBreakdown, costs: OperatorCosts | None
-) -> DecodeSigns | None:
+def decode_signs(trace: KinetoTrace, breakdown: StepBreakdown, costs: OperatorCosts | None) -> DecodeSigns | None:
     """What of the breakdown's device shows generation; None without a device."""
     if breakdown.device_index is None:
         return None
@@ -51,9 +49,7 @@ def decode_signs(
         sequence_count=batch,
         step_count=count,
         has_prefill=prompts,
-        paged_attention_count=sum(
-            count for name, count in zip(names, counts, strict=True) if name.is_paged
-        ),
+        paged_attention_count=sum(count for name, count in zip(names, counts, strict=True) if name.is_paged),
         vector_matmul_seconds=max(few, total("matmul", "is_vector_product")),
         matmul_seconds=total("matmul"),
         attention_seconds=total("attention"),

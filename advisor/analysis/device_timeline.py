@@ -87,9 +87,7 @@ class DeviceTimeline:
     @property
     def from_graph(self) -> "Flags":
         """Whether a replay of a graph issued it, for `rows`."""
-        graphs = np.fromiter(
-            (bool(_GRAPH_LAUNCH(name)) for name in self.trace.names), bool, len(self.trace.names)
-        )
+        graphs = np.fromiter((bool(_GRAPH_LAUNCH(name)) for name in self.trace.names), bool, len(self.trace.names))
         at = np.maximum(self.launch, 0)
         issued: Flags = self.has_launch & graphs[self.trace.name[at]]
         return issued
@@ -100,9 +98,7 @@ class DeviceTimeline:
         return position, tuple(read_kernel_name(self.trace.names[code]) for code in codes)
 
 
-@functools.lru_cache(
-    maxsize=8
-)  # a trace's measures all start here; the case keeps the traces alive anyway
+@functools.lru_cache(maxsize=8)  # a trace's measures all start here; the case keeps the traces alive anyway
 def device_timeline(trace: KinetoTrace, device: int) -> DeviceTimeline:
     """The timeline of one device of a trace.
 

@@ -6,23 +6,22 @@ import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS
 from advisor.analysis.distinct import distinct
-from advisor.analysis.named_events import named
+from advisor.analysis.named_events import named_rows
 from advisor.analysis.steps import steps
 from advisor.model.kernels import DriverAllocations
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import HOST_CALLS, KinetoTrace
 
 _OBTAINS = re.compile(r"^(?:cuda|hip)Malloc(?:Async|Managed)?$|^cuMem(?:Create|Alloc\w*)$").match
-_GIVES_BACK = re.compile(r"^(?:cuda|hip)Free(?:Async)?$|^cuMem(?:Release|Free\w*)$").match
+_EITHER = re.compile(r"^(?:cuda|hip)(?:Malloc|Free)(?:Async|Managed)?$|^cuMem(?:Create|Alloc|Release|Free)\w*$").match
 
 
 def driver_allocations(trace: KinetoTrace, breakdown: StepBreakdown) -> DriverAllocations | None:
     """Driver allocations in the window and in the steps after the first; None without host calls."""
     if not trace.has_launches:
         return None
-    obtains, gives_back = named(trace, _OBTAINS), named(trace, _GIVES_BACK)
-    host = (trace.mask_of(*HOST_CALLS) & (obtains | gives_back)).nonzero()[0]
-    obtains, gives_back = obtains[host], gives_back[host]
+    host = named_rows(trace, _EITHER, *HOST_CALLS)
+    obtains = np.fromiter((bool(_OBTAINS(name)) for name in trace.names), bool)[trace.name[host]]
     marked = steps(trace)
     count = len(marked.start_ns)
     begun = trace.start_ns[host]
@@ -35,11 +34,11 @@ def driver_allocations(trace: KinetoTrace, breakdown: StepBreakdown) -> DriverAl
         window_seconds=breakdown.window_seconds,
         step_count=breakdown.step_count,
         alloc_count=int(obtains.sum()),
-        free_count=int(gives_back.sum()),
+        free_count=int((~obtains).sum()),
         seconds=float(durations.sum()) / SECOND_NS,
         steady_step_count=max(0, count - 1),
         steady_alloc_count=int((obtains & inside).sum()) if count else None,
-        steady_free_count=int((gives_back & inside).sum()) if count else None,
+        steady_free_count=int((~obtains & inside).sum()) if count else None,
         steady_seconds=float(durations[inside].sum()) / SECOND_NS if count else None,
         steady_steps_hit=len(distinct(place[inside])),
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, device_timeline
 from advisor.analysis.distinct import distinct_places
-from advisor.analysis.named_events import named
+from advisor.analysis.named_events import named_rows
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.kernels import InputWait
 from advisor.model.step_time import StepBreakdown
@@ -53,8 +53,7 @@ def input_wait(trace: KinetoTrace, breakdown: StepBreakdown) -> InputWait | None
 
 def loader_rows(trace: KinetoTrace) -> "Indices":
     """The rows of the loader's marks, in order of their start."""
-    marks = named(trace, LOADER_MARK.match) & trace.mask_of(Category.ANNOTATION, Category.OPERATOR)
-    return trace.in_order(marks.nonzero()[0])
+    return named_rows(trace, LOADER_MARK.match, Category.ANNOTATION)
 
 
 def iterator_of(mark: str) -> str:

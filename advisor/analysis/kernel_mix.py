@@ -27,9 +27,7 @@ def kernel_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> KernelMix | None
     count_per_name = np.bincount(position, minlength=len(names))
     is_tiny = np.fromiter((name.kind == "matmul" for name in names), bool, len(names))[position]
     is_tiny &= seconds < TINY_MATMUL_SECONDS
-    is_collective = np.fromiter((name.kind == "communication" for name in names), bool, len(names))[
-        position
-    ]
+    is_collective = np.fromiter((name.kind == "communication" for name in names), bool, len(names))[position]
     computing = seconds[~is_collective]
 
     def total(attribute: str) -> tuple[float, int]:
@@ -37,9 +35,7 @@ def kernel_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> KernelMix | None
         return float(per_name[chosen].sum()), int(count_per_name[chosen].sum())
 
     kinds = sorted({name.kind for name in names})
-    by_kind = {
-        kind: np.fromiter((name.kind == kind for name in names), bool, len(names)) for kind in kinds
-    }
+    by_kind = {kind: np.fromiter((name.kind == kind for name in names), bool, len(names)) for kind in kinds}
     fp32_seconds, fp32_count = total("is_fp32_product")
     bf16_seconds, bf16_count = total("is_bf16")
     layout_seconds, layout_count = total("is_layout")
@@ -65,9 +61,7 @@ def kernel_mix(trace: KinetoTrace, breakdown: StepBreakdown) -> KernelMix | None
         tiny_matmul_count=int(is_tiny.sum()),
         layout_seconds=layout_seconds,
         layout_count=layout_count,
-        fused_attention_count=int(
-            count_per_name[by_kind["attention"]].sum() if "attention" in by_kind else 0
-        ),
+        fused_attention_count=int(count_per_name[by_kind["attention"]].sum() if "attention" in by_kind else 0),
         bf16_seconds=bf16_seconds,
         bf16_count=bf16_count,
         backward_ratio=backward_count / len(kernels),
@@ -107,9 +101,5 @@ def _capability(trace: KinetoTrace, device: int) -> str:
         return "" if is_amd else f"{properties.compute_major}.{properties.compute_minor or 0}"
     if any("Cijk_" in name or name.startswith("hip") for name in trace.names):
         return ""
-    shown = [
-        capability
-        for part, capability in _ARCHITECTURES
-        if any(part in name for name in trace.names)
-    ]
+    shown = [capability for part, capability in _ARCHITECTURES if any(part in name for name in trace.names)]
     return shown[0] if shown else ""

@@ -137,10 +137,7 @@ def read_kernel_name(name: str) -> KernelName:
     return KernelName(
         kind=kind,
         is_layout=kind == "copy" and bool(_LAYOUT.search(name)),
-        is_fp32_product=is_product
-        and not on_tensor_cores
-        and bool(_FP32_PRODUCT.search(name))
-        and not _BF16.search(name),
+        is_fp32_product=is_product and not on_tensor_cores and bool(_FP32_PRODUCT.search(name)) and not _BF16.search(name),
         uses_tensor_cores=on_tensor_cores,
         is_bf16=is_product and bool(_BF16.search(name)),
         is_vector_product=kind == "matmul" and bool(_VECTOR.search(name)),

@@ -20,9 +20,7 @@ _STEP = re.compile(
 )
 """The whole step, beside it: "time: 0.342", "step 100 ms", "batch_time 0.3"."""
 
-_IDLE = re.compile(
-    r"\bGPU\s+(?:is\s+)?idle\s*:?\s*(\d+(?:\.\d+)?)\s*(?:-\s*\d+(?:\.\d+)?\s*)?%", re.IGNORECASE
-)
+_IDLE = re.compile(r"\bGPU\s+(?:is\s+)?idle\s*:?\s*(\d+(?:\.\d+)?)\s*(?:-\s*\d+(?:\.\d+)?\s*)?%", re.IGNORECASE)
 """The device's idle share, in prose: "GPU idle 70-92%"; the lower figure counts."""
 
 TOPIC = "data-time"
@@ -60,8 +58,7 @@ def logged_data_time(log: LogText) -> LoggedDataTime | None:
         (
             line
             for mention in log.mentions
-            if mention.topic == TOPIC
-            and (line := _read(mention.text, log.source.at(f"line {mention.line}")))
+            if mention.topic == TOPIC and (line := _read(mention.text, log.source.at(f"line {mention.line}")))
         ),
         key=lambda line: line.data_seconds,
     )

@@ -42,9 +42,7 @@ def parents(thread: "Codes", start_ns: "Times", end_ns: "Times") -> "Indices":
 def self_durations(parent: "Indices", duration_ns: "Times") -> "Times":
     """Durations less those of the intervals directly inside, nanoseconds, never negative."""
     has_parent = parent >= 0
-    inside = np.bincount(
-        parent[has_parent], weights=duration_ns[has_parent], minlength=len(duration_ns)
-    )
+    inside = np.bincount(parent[has_parent], weights=duration_ns[has_parent], minlength=len(duration_ns))
     left: Times = np.maximum(0, duration_ns - inside.astype(np.int64))
     return left
 

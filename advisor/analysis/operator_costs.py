@@ -56,9 +56,7 @@ class _Sum:
     works: list[tuple[Work, _Kind]] = field(default_factory=list)
 
 
-def operator_costs(
-    trace: KinetoTrace, breakdown: StepBreakdown, ceilings: DeviceCeilings | None
-) -> OperatorCosts | None:
+def operator_costs(trace: KinetoTrace, breakdown: StepBreakdown, ceilings: DeviceCeilings | None) -> OperatorCosts | None:
     """The operators of the breakdown's device, or of the host where no device was recorded.
 
     Device time counts for the innermost operator around the launch; kernels out of graphs, or
@@ -117,9 +115,7 @@ def _device_sums(trace: KinetoTrace, device: int) -> tuple[dict[str, _Sum], dict
     _count(trace, sums, rows[~known], seconds[~known], np.ones(int((~known).sum()), dtype=bool))
     is_first = _first_of_each(operator[known])
     _count(trace, sums, operator[known], seconds[known], is_first)
-    tensor_cores = np.fromiter(
-        (read_kernel_name(name).uses_tensor_cores for name in trace.names), bool, len(trace.names)
-    )[trace.name[rows]]
+    tensor_cores = np.fromiter((read_kernel_name(name).uses_tensor_cores for name in trace.names), bool, len(trace.names))[trace.name[rows]]
     kinds = _kinds(trace, operator[known], seconds[known], is_first, tensor_cores[known])
     return sums, kinds
 
@@ -183,9 +179,7 @@ def _kinds(
     chosen = modelled[trace.name[rows]]
     rows, seconds = rows[chosen], seconds[chosen]
     is_call, on_tensor_cores = is_call[chosen], on_tensor_cores[chosen]
-    codes = np.stack(
-        (trace.name[rows], trace.shapes[rows], trace.types[rows], trace.inputs[rows]), axis=1
-    )
+    codes = np.stack((trace.name[rows], trace.shapes[rows], trace.types[rows], trace.inputs[rows]), axis=1)
     order = np.lexsort(codes.T)
     is_new = np.ones(len(order), dtype=bool)
     is_new[1:] = (codes[order[1:]] != codes[order[:-1]]).any(axis=1)
@@ -222,9 +216,7 @@ def _add_work(trace: KinetoTrace, sums: dict[str, _Sum], kinds: dict[Key, _Kind]
             unshaped += kind.calls
             continue
         if work.dtype == "fp32" and kind.on_tensor_cores:
-            work = Work(
-                flops=work.flops, moved_bytes=work.moved_bytes, dtype="tf32", product=work.product
-            )
+            work = Work(flops=work.flops, moved_bytes=work.moved_bytes, dtype="tf32", product=work.product)
         each = sums[trace.names[name]]
         each.flops = (each.flops or 0.0) + work.flops * kind.calls
         each.moved_bytes = (each.moved_bytes or 0.0) + work.moved_bytes * kind.calls
@@ -249,9 +241,7 @@ def _cost(name: str, each: _Sum, ceilings: DeviceCeilings | None) -> OperatorCos
     )
 
 
-def _against_roofline(
-    works: list[tuple[Work, _Kind]], ceilings: DeviceCeilings | None
-) -> tuple[float | None, Bound]:
+def _against_roofline(works: list[tuple[Work, _Kind]], ceilings: DeviceCeilings | None) -> tuple[float | None, Bound]:
     """Least time by the roofline over time taken, at most 1, and which ceiling asks for most of it.
 
     Caches can beat the bytes' floor; the ratio then says that nothing is left to win.

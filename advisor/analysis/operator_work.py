@@ -139,9 +139,7 @@ def _product(call: _Call, left: int, right: int, *, added: bool = False) -> Work
     return _product_work(call, left, (prod(batch), rows, columns, inner), added=added)
 
 
-def _product_work(
-    call: _Call, place: int, sizes: tuple[int, int, int, int], *, added: bool = False
-) -> Work:
+def _product_work(call: _Call, place: int, sizes: tuple[int, int, int, int], *, added: bool = False) -> Work:
     """Sizes are batch, rows, columns and inner size."""
     batch, rows, columns, inner = sizes
     outputs = batch * rows * columns
@@ -188,14 +186,9 @@ def _convolution(call: _Call) -> Work:
     if spatial < 1 or len(sizes) < 3:  # noqa: PLR2004 - stride, padding, dilation
         raise ValueError("stride not recorded")
     first, second, dilation = sizes
-    stride, padding = (
-        (second, first) if call.inputs and _is_padding_first(call) else (first, second)
-    )
+    stride, padding = (second, first) if call.inputs and _is_padding_first(call) else (first, second)
     output = tuple(
-        (source[2 + axis] + 2 * padding[axis] - dilation[axis] * (weight[2 + axis] - 1) - 1)
-        // stride[axis]
-        + 1
-        for axis in range(spatial)
+        (source[2 + axis] + 2 * padding[axis] - dilation[axis] * (weight[2 + axis] - 1) - 1) // stride[axis] + 1 for axis in range(spatial)
     )
     elements = source[0] * weight[0] * prod(output)
     return _convolution_work(call, 0, elements, source, weight)
@@ -215,9 +208,7 @@ def _convolution_backward(call: _Call) -> Work:
     forward = _convolution_work(call, 1, prod(gradient), source, weight)
     mask = call.inputs[-1] if call.inputs else ""
     wanted = 1 if mask.replace(" ", "").startswith("[False,True") else 2
-    return Work(
-        flops=forward.flops * wanted, moved_bytes=forward.moved_bytes * wanted, dtype=forward.dtype
-    )
+    return Work(flops=forward.flops * wanted, moved_bytes=forward.moved_bytes * wanted, dtype=forward.dtype)
 
 
 def _old_convolution_backward(call: _Call) -> Work:
@@ -241,9 +232,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return tuple(found) if isinstance(found, list) and all(type(n) is int for n in found) else ()
 
 
-def _attention(
-    call: _Call, query: int, *, heads_first: bool, causal: int | None, ratio: float
-) -> Work:
+def _attention(call: _Call, query: int, *, heads_first: bool, causal: int | None, ratio: float) -> Work:
     """Fused attention: two products forward; half of them where the mask is causal."""
     if heads_first:
         batch, heads, queries, width = call.dims[query]
@@ -336,30 +325,14 @@ _MODELS: dict[str, Callable[[_Call], Work]] = {
     "aten::thnn_conv2d": _convolution,
     "aten::convolution_backward": _convolution_backward,
     "aten::cudnn_convolution_backward": _old_convolution_backward,
-    "aten::_flash_attention_forward": lambda call: _attention(
-        call, 0, heads_first=False, causal=8, ratio=1
-    ),
-    "aten::_efficient_attention_forward": lambda call: _attention(
-        call, 0, heads_first=False, causal=None, ratio=1
-    ),
-    "flash_attn::_flash_attn_forward": lambda call: _attention(
-        call, 0, heads_first=False, causal=5, ratio=1
-    ),
-    "aten::_scaled_dot_product_flash_attention": lambda call: _attention(
-        call, 0, heads_first=True, causal=4, ratio=1
-    ),
-    "aten::_scaled_dot_product_efficient_attention": lambda call: _attention(
-        call, 0, heads_first=True, causal=6, ratio=1
-    ),
-    "aten::_scaled_dot_product_cudnn_attention": lambda call: _attention(
-        call, 0, heads_first=True, causal=6, ratio=1
-    ),
-    "aten::_scaled_dot_product_flash_attention_for_cpu": lambda call: _attention(
-        call, 0, heads_first=True, causal=4, ratio=1
-    ),
-    "aten::_flash_attention_backward": lambda call: _attention(
-        call, 1, heads_first=False, causal=11, ratio=BACKWARD_ATTENTION_RATIO
-    ),
+    "aten::_flash_attention_forward": lambda call: _attention(call, 0, heads_first=False, causal=8, ratio=1),
+    "aten::_efficient_attention_forward": lambda call: _attention(call, 0, heads_first=False, causal=None, ratio=1),
+    "flash_attn::_flash_attn_forward": lambda call: _attention(call, 0, heads_first=False, causal=5, ratio=1),
+    "aten::_scaled_dot_product_flash_attention": lambda call: _attention(call, 0, heads_first=True, causal=4, ratio=1),
+    "aten::_scaled_dot_product_efficient_attention": lambda call: _attention(call, 0, heads_first=True, causal=6, ratio=1),
+    "aten::_scaled_dot_product_cudnn_attention": lambda call: _attention(call, 0, heads_first=True, causal=6, ratio=1),
+    "aten::_scaled_dot_product_flash_attention_for_cpu": lambda call: _attention(call, 0, heads_first=True, causal=4, ratio=1),
+    "aten::_flash_attention_backward": lambda call: _attention(call, 1, heads_first=False, causal=11, ratio=BACKWARD_ATTENTION_RATIO),
     "aten::_scaled_dot_product_efficient_attention_backward": lambda call: _attention(
         call, 1, heads_first=True, causal=11, ratio=BACKWARD_ATTENTION_RATIO
     ),

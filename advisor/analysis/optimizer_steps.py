@@ -35,9 +35,7 @@ def optimizer_steps(trace: KinetoTrace, breakdown: StepBreakdown) -> OptimizerSt
         counts = np.bincount(position, minlength=len(codes))
         names = [read_kernel_name(trace.names[code]) for code in codes]
         many = sum(int(n) for name, n in zip(names, counts, strict=True) if name.is_multi_tensor)
-        fused = sum(
-            int(n) for name, n in zip(names, counts, strict=True) if name.is_fused_optimizer
-        )
+        fused = sum(int(n) for name, n in zip(names, counts, strict=True) if name.is_fused_optimizer)
     return OptimizerSteps(
         source=trace.source.at("host"),
         rank=trace.rank,
@@ -79,9 +77,7 @@ def _idle_seconds(timeline: DeviceTimeline, mark: "np.typing.NDArray[np.intp]") 
     return float(timeline.idle.within(starts, ends).sum()) / SECOND_NS
 
 
-def _operators_inside(
-    trace: KinetoTrace, start: "np.typing.NDArray[np.int64]", end: "np.typing.NDArray[np.int64]"
-) -> int:
+def _operators_inside(trace: KinetoTrace, start: "np.typing.NDArray[np.int64]", end: "np.typing.NDArray[np.int64]") -> int:
     operators = trace.mask_of(Category.OPERATOR).nonzero()[0]
     begun = trace.start_ns[operators]
     place = np.searchsorted(start, begun, side="right") - 1

@@ -6,10 +6,10 @@ import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS
 from advisor.analysis.distinct import median
-from advisor.analysis.named_events import named
+from advisor.analysis.named_events import named_rows
 from advisor.analysis.steps import Steps, steps
 from advisor.model.kernels import StepTimes
-from advisor.model.trace import Category, KinetoTrace
+from advisor.model.trace import HOST_CALLS, Category, KinetoTrace
 
 SLOW_RATIO = 1.5
 """Of the median of the later steps: natural variation of equal steps stays well below."""
@@ -67,10 +67,7 @@ def _leading(durations: "np.typing.NDArray[np.float64]") -> tuple[int, float]:
 
 def _only_early(trace: KinetoTrace, marked: Steps, leading: int) -> tuple[tuple[str, int], ...]:
     """What happened in the leading steps and at most a tenth as often in all later ones."""
-    chosen = trace.mask_of(
-        Category.RUNTIME, Category.DRIVER, Category.OPERATOR, Category.ANNOTATION
-    )
-    rows = (chosen & named(trace, _WARM_UP_CALLS)).nonzero()[0]
+    rows = named_rows(trace, _WARM_UP_CALLS, *HOST_CALLS, Category.OPERATOR, Category.ANNOTATION)
     begun = trace.start_ns[rows]
     early = rows[(begun >= marked.start_ns[0]) & (begun < marked.end_ns[leading - 1])]
     late = rows[begun >= marked.end_ns[leading - 1]]

@@ -1,13 +1,14 @@
 """The marks of steps in a trace → each step's start and end."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from advisor.analysis.device_timeline import window
-from advisor.analysis.named_events import named
+from advisor.analysis.named_events import named_rows
 from advisor.model.trace import Category, KinetoTrace
 
 if TYPE_CHECKING:
@@ -54,7 +55,6 @@ def optimizer_rows(trace: KinetoTrace) -> "Indices":
     return rows[outermost]
 
 
-def annotations(trace: KinetoTrace, test: "re.Pattern[str] | object") -> "Indices":
+def annotations(trace: KinetoTrace, test: Callable[[str], object]) -> "Indices":
     """The host's annotations whose name passes a test, in order of their start."""
-    chosen = trace.mask_of(Category.ANNOTATION) & named(trace, test)  # type: ignore[arg-type]
-    return trace.in_order(chosen.nonzero()[0])
+    return named_rows(trace, test, Category.ANNOTATION)

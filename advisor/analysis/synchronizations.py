@@ -8,17 +8,17 @@ import numpy as np
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
 from advisor.analysis.distinct import distinct_places
 from advisor.analysis.input_wait import loader_rows
-from advisor.analysis.named_events import named
+from advisor.analysis.named_events import named_rows
 from advisor.analysis.nesting import parents
 from advisor.analysis.operator_rows import by_external_id
 from advisor.analysis.step_times import steady_steps
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.kernels import Synchronizations, SynchronizationSite
 from advisor.model.step_time import StepBreakdown
-from advisor.model.trace import Category, KinetoTrace
+from advisor.model.trace import HOST_CALLS, Category, KinetoTrace
 
 if TYPE_CHECKING:
-    from advisor.model.trace import Flags, Indices, Times
+    from advisor.model.trace import Indices, Times
 
 SITE_COUNT = 20
 """Sites that are listed; the rest is in the sums."""
@@ -30,11 +30,8 @@ LINED_COUNT = 5
 """Sites whose line is looked up: each look-up goes over all Python frames."""
 
 _WAITING_CALL = re.compile(r"^(?:cuda|hip|cu)\w*Synchronize$").match
-_COPYING_CALL = re.compile(r"^(?:cuda|hip|cu)Memcpy").match
 _TO_HOST = re.compile(r"DtoH").search
-_LIBRARY = re.compile(
-    r"site-packages|dist-packages|lib/python|(?:^|/)torch/|<built-in|<string>|<frozen|nn\.Module:"
-).search
+_LIBRARY = re.compile(r"site-packages|dist-packages|lib/python|(?:^|/)torch/|<built-in|<string>|<frozen|nn\.Module:").search
 
 _USERS_NAME = {
     "aten::_local_scalar_dense": "aten::item",
@@ -48,9 +45,10 @@ def synchronizations(trace: KinetoTrace, breakdown: StepBreakdown) -> Synchroniz
     """The waits inside the steps, or inside the window where no step is marked.
 
     A wait is a synchronizing call, or a copy to the host that blocks. Exposed is the device's idle
-    time inside the call and from its end to the next launch, for as long at most as the call
-    took; idle time inside the loader's marks is the input's and left out. Waits with no launch before or none after them are the profiler's or
-    a benchmark's own, those in leading slow steps belong to the warm-up: neither counts.
+    time inside the call and from its end to the next launch, for as long at most as the call took;
+    idle time inside the loader's marks is the input's and left out. Waits with no launch before or
+    none after them are the profiler's or a benchmark's own, those in leading slow steps belong to
+    the warm-up: neither counts.
 
     Returns:
         None where no launches are recorded, or no device.
@@ -75,18 +73,13 @@ def synchronizations(trace: KinetoTrace, breakdown: StepBreakdown) -> Synchroniz
 
 def _waiting_calls(trace: KinetoTrace, timeline: DeviceTimeline) -> "Indices":
     """Synchronizing calls, and the copying calls that brought something to the host."""
-    host = trace.mask_of(Category.RUNTIME, Category.DRIVER)
-    waiting: Flags = host & named(trace, _WAITING_CALL)
+    waiting = named_rows(trace, _WAITING_CALL, *HOST_CALLS)
     to_host = np.fromiter((bool(_TO_HOST(name)) for name in trace.names), bool)
     brings = timeline.has_launch & to_host[trace.name[timeline.rows]]
-    copying = np.zeros_like(waiting)
-    copying[timeline.launch[brings]] = True
-    copying &= named(trace, _COPYING_CALL)
     # An asynchronous copy to pinned memory returns before the copy is done and waits for nothing.
-    done = np.zeros(trace.event_count, dtype=np.int64)
-    done[timeline.launch[brings]] = timeline.end_ns[brings]
-    copying &= trace.end_ns >= done
-    return trace.in_order((waiting | copying).nonzero()[0])
+    copying = timeline.launch[brings]
+    copying = copying[trace.ends_ns(copying) >= timeline.end_ns[brings]]
+    return trace.in_order(np.concatenate((waiting, copying)))
 
 
 def _inside_steps(trace: KinetoTrace, calls: "Indices") -> "Indices":
@@ -118,9 +111,7 @@ def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, calls: "Indices")
     start, end = trace.start_ns[calls], trace.ends_ns(calls)
     launched = np.sort(timeline.launch_start_ns)
     following = np.searchsorted(launched, end, side="left")
-    first = np.where(
-        following < len(launched), launched[np.minimum(following, len(launched) - 1)], end
-    )
+    first = np.where(following < len(launched), launched[np.minimum(following, len(launched) - 1)], end)
     # Without the wait the host would be that much further on, and no more.
     until = np.minimum(np.maximum(first, end), end + (end - start))
     until[:-1] = np.minimum(until[:-1], np.maximum(start[1:], end[:-1]))
@@ -132,9 +123,7 @@ def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, calls: "Indices")
     return behind
 
 
-def _sites(
-    trace: KinetoTrace, calls: "Indices", idle_ns: "Times"
-) -> tuple[SynchronizationSite, ...]:
+def _sites(trace: KinetoTrace, calls: "Indices", idle_ns: "Times") -> tuple[SynchronizationSite, ...]:
     """The waits by operator and call, those that cost most first."""
     if not len(calls):
         return ()
@@ -184,9 +173,9 @@ def user_line(trace: KinetoTrace, row: int) -> str:
 
     Empty where the trace holds no Python frames, or none of the program's own.
     """
-    frames = trace.mask_of(Category.PYTHON) & (trace.thread == trace.thread[row])
+    frames = trace.mask_of(Category.PYTHON).nonzero()[0]
     at = trace.start_ns[row]
-    frames &= (trace.start_ns <= at) & (trace.end_ns >= at)
-    around = trace.in_order(frames.nonzero()[0])[::-1]
+    frames = frames[(trace.thread[frames] == trace.thread[row]) & (trace.start_ns[frames] <= at)]
+    around = trace.in_order(frames[trace.ends_ns(frames) >= at])[::-1]
     names = (trace.name_of(int(frame)) for frame in around)
     return next((name for name in names if not _LIBRARY(name)), "")

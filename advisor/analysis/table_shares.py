@@ -54,9 +54,7 @@ def device_share(table: OperatorTable, test: Callable[[str], object]) -> TableSh
     return _share(table.rows, test, lambda row: row.self_device_seconds, total)
 
 
-def _total(
-    footer_seconds: float | None, printed: Iterable[tuple[float | None, float | None]]
-) -> float | None:
+def _total(footer_seconds: float | None, printed: Iterable[tuple[float | None, float | None]]) -> float | None:
     if footer_seconds:
         return footer_seconds
     # The largest percentage is the one that rounding spoils least.

@@ -73,21 +73,21 @@ class TimeSet:
     def common(self, other: "TimeSet") -> "TimeSet":
         """The moments in both."""
         # An interval of the common part begins where one set begins inside the other; where both begin at once, it is counted once.
-        starts = (self.start_ns[other._reaches_to(self.start_ns)], other.start_ns[self._holds(other.start_ns)])
-        ends = (self.end_ns[other._reaches_from(self.end_ns)], other.end_ns[self._holds(other.end_ns)])
+        starts = (self.start_ns[other.reaches_to(self.start_ns)], other.start_ns[self.holds(other.start_ns)])
+        ends = (self.end_ns[other.reaches_from(self.end_ns)], other.end_ns[self.holds(other.end_ns)])
         return TimeSet(np.sort(np.concatenate(starts)), np.sort(np.concatenate(ends)))
 
-    def _holds(self, moment_ns: "Times") -> "Flags":
+    def holds(self, moment_ns: "Times") -> "Flags":
         """Whether each moment lies strictly inside an interval."""
         place = np.searchsorted(self.start_ns, moment_ns, side="left") - 1
         return self._ends_after(place, moment_ns)
 
-    def _reaches_to(self, moment_ns: "Times") -> "Flags":
+    def reaches_to(self, moment_ns: "Times") -> "Flags":
         """Whether each moment lies inside an interval or at its start."""
         place = np.searchsorted(self.start_ns, moment_ns, side="right") - 1
         return self._ends_after(place, moment_ns)
 
-    def _reaches_from(self, moment_ns: "Times") -> "Flags":
+    def reaches_from(self, moment_ns: "Times") -> "Flags":
         """Whether each moment lies inside an interval or at its end."""
         place = np.searchsorted(self.start_ns, moment_ns, side="left") - 1
         return self._ends_after(place, moment_ns - 1)

@@ -1,5 +1,6 @@
 """Open what the user named, find out what each file is, and read it to evidence."""
 
+import collections
 import io
 import os
 import re
@@ -17,6 +18,10 @@ from advisor.model.evidence import Evidence
 
 LARGEST_LOG_BYTES = 64 * 1024**2
 """Of a longer log the first quarter and the last three of this size are read: settings stand at its start, the failure at its end."""
+
+CHUNK_BYTES = 1024**2
+
+LEFT_OUT = b"\n[...]\n"
 
 LARGEST_DOCUMENT_BYTES = 8 * 1024**3
 """Largest snapshot or table that is loaded whole."""
@@ -118,14 +123,13 @@ def _parse(stream: BinaryIO, path: str) -> tuple[Evidence, ...]:
     if format_ in (Format.GZIP, Format.ZSTD):
         from advisor.ingest.decompress import decompressed  # noqa: PLC0415 - only compressed inputs need it
 
-        inner = decompressed(stream, path)
-        head = inner.read(HEAD_BYTES)
+        head = io.BufferedReader(decompressed(stream, path), HEAD_BYTES).read(HEAD_BYTES)
         format_ = detect(head)
         stream.seek(0)
         if format_ in (Format.KINETO, Format.JSON):
             size_bytes *= COMPRESSION_OF_TRACES
-        else:
-            stream = io.BytesIO(decompressed(stream, path).read())
+        elif format_ in (Format.PICKLE, Format.SNAPSHOT_JSON, Format.MEMORY_STATS_JSON, Format.TEXT, Format.XML):
+            stream = io.BytesIO(_inflated(io.BufferedReader(decompressed(stream, path), CHUNK_BYTES), is_log=format_ is Format.TEXT))
             size_bytes = len(stream.getbuffer())
     with address_space_limit(path, size_bytes):
         return _by_format(format_, stream, path, size_bytes)
@@ -159,12 +163,25 @@ def _by_format(format_: Format, stream: BinaryIO, path: str, size_bytes: int) ->
     return read_text(_bounded(stream, size_bytes), path)
 
 
+def _inflated(stream: BinaryIO, *, is_log: bool) -> bytes:
+    """All of a decompressed stream; of a log its start and its end, so that its length costs no memory."""
+    if not is_log:
+        return stream.read()
+    start = stream.read(LARGEST_LOG_BYTES // 4)
+    tail: collections.deque[bytes] = collections.deque(maxlen=3 * (LARGEST_LOG_BYTES // 4) // CHUNK_BYTES)
+    dropped = False
+    while chunk := stream.read(CHUNK_BYTES):
+        dropped = dropped or len(tail) == tail.maxlen
+        tail.append(chunk)
+    return start + (LEFT_OUT if dropped else b"") + b"".join(tail)
+
+
 def _bounded(stream: BinaryIO, size_bytes: int) -> bytes:
     if size_bytes <= LARGEST_LOG_BYTES:
         return stream.read()
     start = stream.read(LARGEST_LOG_BYTES // 4)
     stream.seek(-3 * (LARGEST_LOG_BYTES // 4), os.SEEK_END)
-    return start + b"\n[...]\n" + stream.read()
+    return start + LEFT_OUT + stream.read()
 
 
 def _line(path: str, found: tuple[Evidence, ...]) -> str:

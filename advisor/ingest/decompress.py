@@ -33,7 +33,7 @@ class InflationLimits:
     """
 
     free_bytes: int = 32 * 1024**2
-    ratio: int = 250
+    ratio: int = 100
     total_bytes: int = 64 * 1024**3
     window_bytes: int = 128 * 1024**2
 

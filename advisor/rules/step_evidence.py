@@ -17,9 +17,7 @@ FRAGMENT_CONFIDENCE = 0.5
 are like it."""
 
 
-def certainty(
-    claimed: float, breakdown: StepBreakdown | None = None, mix: KernelMix | None = None
-) -> float:
+def certainty(claimed: float, breakdown: StepBreakdown | None = None, mix: KernelMix | None = None) -> float:
     """A rule's confidence, limited where the trace is too small, too short or without steps.
 
     Args:
@@ -28,8 +26,7 @@ def certainty(
         mix: its kernels; None leaves their number unjudged.
     """
     is_fragment = (mix is not None and mix.kernel_count < FEWEST_KERNELS) or (
-        breakdown is not None
-        and (breakdown.window_seconds < SHORTEST_WINDOW_SECONDS or not breakdown.step_count)
+        breakdown is not None and (breakdown.window_seconds < SHORTEST_WINDOW_SECONDS or not breakdown.step_count)
     )
     return min(claimed, FRAGMENT_CONFIDENCE) if is_fragment else claimed
 
@@ -50,9 +47,7 @@ def step_impact(breakdown: StepBreakdown, exposed_seconds: float) -> Impact:
     """
     ratio = share_of_window(breakdown, exposed_seconds)
     step = breakdown.step_seconds
-    return Impact(
-        recoverable_seconds_per_step=None if step is None else ratio * step, step_ratio=ratio
-    )
+    return Impact(recoverable_seconds_per_step=None if step is None else ratio * step, step_ratio=ratio)
 
 
 def step_without(breakdown: StepBreakdown, exposed_seconds: float) -> Prediction:

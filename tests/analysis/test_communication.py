@@ -24,9 +24,7 @@ def test_only_what_no_computation_hides_is_exposed():
 
 
 def test_collectives_side_by_side_are_counted_once():
-    found = communication_of(
-        HandMadeTrace().kernel(ALL_REDUCE, 100, 50, stream=20).kernel(ALL_REDUCE, 110, 50, stream=21)
-    )
+    found = communication_of(HandMadeTrace().kernel(ALL_REDUCE, 100, 50, stream=20).kernel(ALL_REDUCE, 110, 50, stream=21))
     assert found.device_seconds == pytest.approx(60e-6)
 
 

@@ -12,12 +12,7 @@ def groups_of(trace):
 
 
 def test_only_what_no_kernel_runs_beside_is_exposed():
-    (group,) = groups_of(
-        HandMadeTrace()
-        .kernel("void k()", 100, 50)
-        .copy(PAGEABLE, 130, 40, 16 * 1024**2)
-        .copy(PAGEABLE, 300, 10, 400)
-    )
+    (group,) = groups_of(HandMadeTrace().kernel("void k()", 100, 50).copy(PAGEABLE, 130, 40, 16 * 1024**2).copy(PAGEABLE, 300, 10, 400))
     assert group.device_seconds == pytest.approx(50e-6)
     assert group.exposed_seconds == pytest.approx(30e-6)
     assert (group.count, group.large_count, group.moved_bytes) == (2, 1, 16 * 1024**2 + 400)
@@ -26,19 +21,13 @@ def test_only_what_no_kernel_runs_beside_is_exposed():
 
 def test_copies_beside_collectives_are_not_exposed():
     (group,) = groups_of(
-        HandMadeTrace()
-        .kernel("ncclDevKernel_AllReduce()", 100, 50)
-        .copy("Memcpy HtoD (Pinned -> Device)", 110, 20, 400, stream=9)
+        HandMadeTrace().kernel("ncclDevKernel_AllReduce()", 100, 50).copy("Memcpy HtoD (Pinned -> Device)", 110, 20, 400, stream=9)
     )
     assert (group.exposed_seconds, group.is_pageable) == (0, False)
 
 
 def test_idle_time_inside_the_blocking_call_is_told_apart():
-    (group,) = groups_of(
-        HandMadeTrace()
-        .kernel("void k()", 0, 20, launched=0)
-        .copy(PAGEABLE, 90, 10, 400, launched=10, launch_duration=90)
-    )
+    (group,) = groups_of(HandMadeTrace().kernel("void k()", 0, 20, launched=0).copy(PAGEABLE, 90, 10, 400, launched=10, launch_duration=90))
     assert group.blocked_seconds == pytest.approx(90e-6)
     assert group.stalled_seconds == pytest.approx(70e-6)
 

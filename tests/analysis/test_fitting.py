@@ -12,9 +12,7 @@ GIB = 1024**3
 
 
 def a_capacity(size, floor=None):
-    return Capacity(
-        name="a card", floor_bytes=floor or size, ceiling_bytes=size, basis="as declared"
-    )
+    return Capacity(name="a card", floor_bytes=floor or size, ceiling_bytes=size, basis="as declared")
 
 
 def an_estimate(floor, ceiling):
@@ -33,9 +31,7 @@ def test_the_verdict_is_certain_only_where_both_ends_agree():
 
 @given(fixed=st.integers(0, 1000), each=st.integers(1, 100), size=st.integers(1, 10_000))
 def test_the_largest_batch_fits_and_the_next_does_not(fixed, each, size):
-    found = largest_batch(
-        lambda batch: an_estimate(fixed + each * batch, fixed + 2 * each * batch), a_capacity(size)
-    )
+    found = largest_batch(lambda batch: an_estimate(fixed + each * batch, fixed + 2 * each * batch), a_capacity(size))
     for batch, cost in ((found.surely, 2 * each), (found.at_best, each)):
         assert batch == 0 or fixed + cost * batch <= size
         assert fixed + cost * (batch + 1) > size
@@ -52,9 +48,7 @@ def test_remedies_that_fit_stand_first():
     found = remedies(model, plan, capacity_of(require("h100-sxm")))
     verdicts = [remedy.fit for remedy in found]
     assert verdicts[0] is Fit.FITS
-    assert verdicts == sorted(
-        verdicts, key=(Fit.FITS, Fit.TOO_NEAR, Fit.UNKNOWN, Fit.DOES_NOT_FIT).index
-    )
+    assert verdicts == sorted(verdicts, key=(Fit.FITS, Fit.TOO_NEAR, Fit.UNKNOWN, Fit.DOES_NOT_FIT).index)
     assert "--lora 16 --qlora" in {remedy.options for remedy in found}
 
 

@@ -10,9 +10,7 @@ N = LLAMA.parameter_count
 
 
 def estimate(model=LLAMA, **fields):
-    return estimate_inference(
-        model, InferencePlan(**({"batch_count": 1, "sequence_tokens": 8192} | fields))
-    )
+    return estimate_inference(model, InferencePlan(**({"batch_count": 1, "sequence_tokens": 8192} | fields)))
 
 
 @pytest.mark.parametrize(("dtype", "expected"), [("bf16", 2), ("int8", 1), ("int4", 0.5)])
@@ -22,15 +20,11 @@ def test_weights_by_bytes_a_parameter(dtype, expected):
 
 def test_quantized_weights_may_hold_more_than_their_bits():
     weights = [item for item in estimate(weights_dtype="int4").items if item.block == "weights"]
-    assert sum(item.ceiling_bytes for item in weights) > 0.5 * N + 2 * 0.9 * (
-        N - LLAMA.linear_parameter_count
-    )
+    assert sum(item.ceiling_bytes for item in weights) > 0.5 * N + 2 * 0.9 * (N - LLAMA.linear_parameter_count)
 
 
 def test_a_smaller_cache_dtype_halves_the_cache():
-    assert estimate(kv_dtype="fp8").block_bytes("kv_cache") * 2 == estimate().block_bytes(
-        "kv_cache"
-    )
+    assert estimate(kv_dtype="fp8").block_bytes("kv_cache") * 2 == estimate().block_bytes("kv_cache")
 
 
 def test_a_window_lowers_the_floor_of_the_cache_and_not_its_ceiling():

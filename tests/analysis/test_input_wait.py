@@ -46,5 +46,5 @@ def test_gaps_without_marks_are_no_waits_for_input():
 
 
 def test_old_traces_keep_the_mark_among_the_operators():
-    trace = HandMadeTrace().operator(MARK.format("SingleProcess"), 0, 10)
+    trace = HandMadeTrace().event("Operator", MARK.format("SingleProcess"), 0, 10)
     assert wait_of(trace).is_single_process

@@ -28,11 +28,7 @@ def test_time_is_counted_by_what_the_names_say():
 
 
 def test_the_median_kernel_is_one_that_computes():
-    mix = mix_of(
-        HandMadeTrace()
-        .kernel("ncclDevKernel_AllReduce()", 0, 900, launched=0)
-        .kernel("void reduce_kernel<512>()", 1000, 10)
-    )
+    mix = mix_of(HandMadeTrace().kernel("ncclDevKernel_AllReduce()", 0, 900, launched=0).kernel("void reduce_kernel<512>()", 1000, 10))
     assert mix.median_kernel_seconds == pytest.approx(10e-6)
 
 

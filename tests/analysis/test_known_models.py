@@ -25,11 +25,7 @@ def test_a_name_that_is_not_in_the_table_finds_nothing():
 
 
 def test_no_hub_name_stands_for_two_models():
-    names = [
-        name.lower()
-        for key, entry in known_models._entries().items()
-        for name in (key, *entry["hub_names"])
-    ]
+    names = [name.lower() for key, entry in known_models._entries().items() for name in (key, *entry["hub_names"])]
     assert len(names) == len(set(names))
 
 

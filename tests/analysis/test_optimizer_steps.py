@@ -27,9 +27,7 @@ def test_kernels_launched_inside_the_mark_are_the_optimizers_whenever_they_run()
 
 
 def test_kernels_that_handle_many_tensors_are_told_apart():
-    found = optimizer_of(
-        HandMadeTrace().annotation("Optimizer.step#Adam.step", 0, 90).kernel(ADD, 20, 5).kernel(FUSED, 40, 5)
-    )
+    found = optimizer_of(HandMadeTrace().annotation("Optimizer.step#Adam.step", 0, 90).kernel(ADD, 20, 5).kernel(FUSED, 40, 5))
     assert (found.kernel_count, found.multi_tensor_count, found.fused_count) == (2, 1, 1)
 
 

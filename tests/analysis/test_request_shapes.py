@@ -24,12 +24,7 @@ def test_logits_of_a_known_batch_and_model_are_nearly_certain():
 
 
 def test_the_shifted_logits_of_the_loss_are_found_too():
-    expressions = {
-        m.expression
-        for m in explain_request(
-            int(9.27 * GIB), resolution_bytes=PRINTED, shape=QWEN, batch=4, sequence=4096
-        )
-    }
+    expressions = {m.expression for m in explain_request(int(9.27 * GIB), resolution_bytes=PRINTED, shape=QWEN, batch=4, sequence=4096)}
     assert expressions == {"4 × 4096 × 151936 × 4 bytes", "4 × 4095 × 151936 × 4 bytes"}
 
 
@@ -54,9 +49,7 @@ def test_without_a_model_odd_token_counts_are_not_tried():
 
 
 def test_scores_of_a_known_batch_are_found():
-    match = best(
-        8 * 32 * 2048 * 2048 * 2, shape=LLAMA, batch=8, sequence=2048, resolution_bytes=512
-    )
+    match = best(8 * 32 * 2048 * 2048 * 2, shape=LLAMA, batch=8, sequence=2048, resolution_bytes=512)
     assert match.kind is RequestKind.ATTENTION_SCORES
     assert match.matched_bytes == 2 * GIB
     assert match.error_bytes == 0
@@ -70,9 +63,7 @@ def test_a_size_that_a_parameter_and_an_activation_share_is_certain_of_neither()
 
 
 def test_a_cache_block_is_found():
-    found = explain_request(
-        16 * 4096 * 2 * 8 * 128 * 2, resolution_bytes=512, shape=LLAMA, batch=16, sequence=4096
-    )
+    found = explain_request(16 * 4096 * 2 * 8 * 128 * 2, resolution_bytes=512, shape=LLAMA, batch=16, sequence=4096)
     assert RequestKind.KV_CACHE in {match.kind for match in found}
 
 
@@ -92,9 +83,7 @@ def test_a_size_that_no_product_has_is_not_explained():
     shape=st.sampled_from([None, LLAMA, QWEN, known_model("deepseek-v3"), known_model("gpt2")]),
 )
 def test_every_match_lies_within_the_resolution(requested, resolution, batch, sequence, shape):
-    for match in explain_request(
-        requested, resolution_bytes=resolution, shape=shape, batch=batch, sequence=sequence
-    ):
+    for match in explain_request(requested, resolution_bytes=resolution, shape=shape, batch=batch, sequence=sequence):
         product = 1
         for _, value in match.factors:
             product *= value
@@ -107,18 +96,14 @@ def test_every_match_lies_within_the_resolution(requested, resolution, batch, se
 @given(batch=st.integers(1, 64), sequence=st.integers(4, 8192))
 def test_the_logits_of_any_batch_are_always_among_the_matches(batch, sequence):
     requested = batch * sequence * LLAMA.vocabulary_size * 4
-    found = explain_request(
-        requested, resolution_bytes=512, shape=LLAMA, batch=batch, sequence=sequence
-    )
+    found = explain_request(requested, resolution_bytes=512, shape=LLAMA, batch=batch, sequence=sequence)
     assert any(match.kind is RequestKind.LOGITS and match.error_bytes == 0 for match in found)
 
 
 @given(batch=st.integers(1, 64), steps=st.integers(1, 32), slip=st.floats(-1, 1))
 def test_a_known_batch_finds_any_round_sequence_behind_a_rounded_size(batch, steps, slip):
     true = batch * steps * 256 * QWEN.vocabulary_size * 4
-    found = explain_request(
-        true + int(slip * PRINTED), resolution_bytes=PRINTED, shape=QWEN, batch=batch
-    )
+    found = explain_request(true + int(slip * PRINTED), resolution_bytes=PRINTED, shape=QWEN, batch=batch)
     factors = {match.factors for match in found if match.kind is RequestKind.LOGITS}
     wanted = (
         ("batch", batch),

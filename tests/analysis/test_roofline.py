@@ -58,9 +58,7 @@ def test_long_caches_have_no_turning_batch():
 
 def test_a_cache_read_counts_with_the_context():
     short, long = (roofline(a_scenario(context_tokens=tokens))[0] for tokens in (0, 8192))
-    assert long.bandwidth_seconds - short.bandwidth_seconds == pytest.approx(
-        8192 * 131072 / 3.35e12
-    )
+    assert long.bandwidth_seconds - short.bandwidth_seconds == pytest.approx(8192 * 131072 / 3.35e12)
 
 
 def test_a_mixture_reads_more_as_the_batch_grows_until_all_experts_are_touched():
@@ -96,10 +94,7 @@ def test_prefill_counts_attention_apart():
 
 
 def test_recomputation_adds_a_third():
-    plain, again = (
-        roofline(a_scenario(phase=Phase.TRAIN, context_tokens=4096, recomputes=flag))[0]
-        for flag in (False, True)
-    )
+    plain, again = (roofline(a_scenario(phase=Phase.TRAIN, context_tokens=4096, recomputes=flag))[0] for flag in (False, True))
     assert again.flops / plain.flops == pytest.approx(4 / 3)
 
 
@@ -108,9 +103,7 @@ def test_the_optimizers_step_is_28_bytes_a_parameter():
 
 
 def test_resident_bytes_are_weights_and_cache():
-    assert (
-        resident_bytes(a_scenario(context_tokens=8192), 64) == 8030261248 * 2 + 64 * 8192 * 131072
-    )
+    assert resident_bytes(a_scenario(context_tokens=8192), 64) == 8030261248 * 2 + 64 * 8192 * 131072
 
 
 @given(st.floats(1e-3, 1e15))

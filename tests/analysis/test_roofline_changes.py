@@ -66,9 +66,7 @@ def test_experts_of_a_given_width_are_resident_in_full():
 def test_the_parts_cost_what_the_model_has():
     scenario = a_scenario(model=size_of(known_model("mixtral-8x7b")))
     costs = part_costs(scenario, 1)
-    assert sum(cost.parameter_count for cost in costs) == sum(
-        part_counts(scenario.model.shape).values()
-    )
+    assert sum(cost.parameter_count for cost in costs) == sum(part_counts(scenario.model.shape).values())
 
 
 @pytest.mark.parametrize(

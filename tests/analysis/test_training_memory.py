@@ -44,11 +44,7 @@ STATES = [
 @pytest.mark.parametrize(("precision", "optimizer", "expected"), STATES)
 def test_model_states_by_bytes_a_parameter(precision, optimizer, expected):
     found = estimate(precision=PRECISIONS[precision], optimizer=OPTIMIZERS[optimizer])
-    states = [
-        entry
-        for entry in found.items
-        if entry.block in ("weights", "gradients", "optimizer_states")
-    ]
+    states = [entry for entry in found.items if entry.block in ("weights", "gradients", "optimizer_states")]
     counted = sum(entry.counted_bytes for entry in states if "autocast" not in entry.name)
     assert counted == expected * N
 
@@ -94,9 +90,7 @@ def test_a_quantized_base_counts_what_loaders_leave_in_bf16():
     found = estimate(lora_rank=16, quantizes_base=True)
     base, left = item(found, "frozen weights"), item(found, "leave in bf16")
     linear = LLAMA.linear_parameter_count
-    assert base.ceiling_bytes + left.ceiling_bytes == pytest.approx(
-        linear * 0.5625 + (N - linear) * 2, rel=1e-6
-    )
+    assert base.ceiling_bytes + left.ceiling_bytes == pytest.approx(linear * 0.5625 + (N - linear) * 2, rel=1e-6)
     assert left.counted_bytes == 0
 
 
@@ -117,9 +111,7 @@ def test_sharding_divides_what_its_stage_says(sharding, weights, gradients, stat
         ("gradients", gradients),
         ("optimizer_states", states),
     ):
-        assert shared.block_bytes(block) == pytest.approx(
-            whole.block_bytes(block) / division, rel=1e-6
-        )
+        assert shared.block_bytes(block) == pytest.approx(whole.block_bytes(block) / division, rel=1e-6)
     assert shared.block_bytes("activations") == whole.block_bytes("activations")
 
 
@@ -194,11 +186,6 @@ def test_floor_counted_and_ceiling_are_ordered_and_grow_with_the_batch(  # noqa:
     one, more = estimate_training(model, plan), estimate_training(model, plan.with_batch(batch + 1))
     assert one.floor_bytes <= one.ceiling_bytes
     for entry in one.items:
-        assert (
-            0
-            <= entry.least_bytes
-            <= max(entry.counted_bytes, entry.least_bytes)
-            <= entry.ceiling_bytes
-        )
+        assert 0 <= entry.least_bytes <= max(entry.counted_bytes, entry.least_bytes) <= entry.ceiling_bytes
     assert one.floor_bytes <= more.floor_bytes
     assert one.ceiling_bytes <= more.ceiling_bytes

@@ -35,9 +35,7 @@ def test_in_fp32_there_are_no_copies_in_fp32():
 
 def test_materialized_scores_grow_with_the_square_of_the_sequence():
     def scores(tokens):
-        with_scores = kept_tensors(
-            LLAMA, sequence_tokens=tokens, element_bytes=2, scores_are_materialized=True
-        )
+        with_scores = kept_tensors(LLAMA, sequence_tokens=tokens, element_bytes=2, scores_are_materialized=True)
         without = kept_tensors(LLAMA, sequence_tokens=tokens, element_bytes=2)
         return counted_bytes(with_scores, tokens) - counted_bytes(without, tokens)
 
@@ -53,10 +51,7 @@ def test_only_chosen_experts_work_on_a_token():
     few = a_shape(experts=Experts(expert_count=8, active_count=1, expert_ffn_size=24))
     more = a_shape(experts=Experts(expert_count=8, active_count=3, expert_ffn_size=24))
     dense = a_shape()
-    sizes = [
-        counted_bytes(kept_tensors(shape, sequence_tokens=1, element_bytes=2), 1)
-        for shape in (dense, few, more)
-    ]
+    sizes = [counted_bytes(kept_tensors(shape, sequence_tokens=1, element_bytes=2), 1) for shape in (dense, few, more)]
     assert sizes[0] == sizes[1]
     assert sizes[2] - sizes[1] == 2 * 2 * 3 * 24 * 2
 
@@ -72,6 +67,4 @@ def test_activations_are_linear_in_tokens_and_eager_keeps_more(tokens, element_b
     kept = kept_tensors(LLAMA, sequence_tokens=tokens, element_bytes=element_bytes)
     assert counted_bytes(kept, 2 * tokens) == 2 * counted_bytes(kept, tokens)
     assert eager_bytes(kept, tokens) > counted_bytes(kept, tokens)
-    assert widest_layer_bytes(kept, tokens, eager=False) == pytest.approx(
-        counted_bytes(kept, tokens) / 32
-    )
+    assert widest_layer_bytes(kept, tokens, eager=False) == pytest.approx(counted_bytes(kept, tokens) / 32)

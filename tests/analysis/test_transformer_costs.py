@@ -72,9 +72,7 @@ def test_more_tokens_never_touch_fewer_experts(tokens, active):
 
 def test_an_embedding_is_read_by_the_row():
     shape = a_shape()
-    assert (
-        read_parameter_count(shape, 1) == parameter_count(shape) - lookup_parameter_count(shape) + 8
-    )
+    assert read_parameter_count(shape, 1) == parameter_count(shape) - lookup_parameter_count(shape) + 8
     assert read_parameter_count(shape, 10**6) == parameter_count(shape)
 
 

@@ -63,9 +63,7 @@ def test_deepseek_v3_passes_37_billion_of_671():
 
 
 def test_latent_attention_counts_its_projections_and_norms_by_hand():
-    latent = LatentAttention(
-        kv_rank=5, query_rank=3, rope_head_size=2, plain_head_size=4, value_head_size=6
-    )
+    latent = LatentAttention(kv_rank=5, query_rank=3, rope_head_size=2, plain_head_size=4, value_head_size=6)
     shape = a_shape(latent=latent)
     attention = 3 * 8 + 4 * 6 * 3 + (5 + 2) * 8 + 4 * (4 + 6) * 5 + 8 * 4 * 6
     assert part_counts(shape)[Part.ATTENTION] == 2 * attention
@@ -105,11 +103,7 @@ def test_parts_sum_to_the_whole_and_growth_is_linear_in_layers(layers, heads, wi
         {"layer_count": 0},
         {"kv_head_count": 3},
         {"experts": Experts(expert_count=2, active_count=3, expert_ffn_size=4)},
-        {
-            "experts": Experts(
-                expert_count=2, active_count=1, expert_ffn_size=4, dense_layer_count=3
-            )
-        },
+        {"experts": Experts(expert_count=2, active_count=1, expert_ffn_size=4, dense_layer_count=3)},
         {"windowed_layer_count": 3},
     ],
 )

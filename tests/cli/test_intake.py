@@ -64,6 +64,15 @@ def test_memory_statistics_are_read_as_json_and_as_a_printed_dictionary(tmp_path
         assert summary.ooms == 1
 
 
+def test_of_a_very_long_log_the_start_and_the_end_are_read(tmp_path, monkeypatch):
+    monkeypatch.setattr("advisor.cli.intake.LARGEST_LOG_BYTES", 8 * 2**20)
+    lines = b"".join(b"step %d loss 2.0\n" % step for step in range(900_000))
+    for name, data in (("train.log", lines + MESSAGE), ("train.log.gz", gzip.compress(lines + MESSAGE, 1))):
+        path = tmp_path / name
+        path.write_bytes(data)
+        assert gather([str(path)]).case.first(Failure) is not None
+
+
 def test_a_pipe_is_refused_instead_of_waiting_for_ever(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)

@@ -40,9 +40,7 @@ NAMED_GROUPS = 3
 
 
 @rule("COM101", "exposed-communication")
-def exposed_communication(
-    breakdown: StepBreakdown, communication: Communication | None, mix: KernelMix | None
-) -> Finding | None:
+def exposed_communication(breakdown: StepBreakdown, communication: Communication | None, mix: KernelMix | None) -> Finding | None:
     """Fire where collectives are alone on the device for a tenth of the time."""
     if not breakdown.parts:
         return None
@@ -52,9 +50,7 @@ def exposed_communication(
     groups = communication.groups if communication is not None else ()
     most = f", most of it in {groups[0].name}" if groups else ""
     return Finding(
-        statement=(
-            f"Exchanges with other ranks hold the device up {per_step_text(breakdown, exposed)}{most}; no computation hides them."
-        ),
+        statement=(f"Exchanges with other ranks hold the device up {per_step_text(breakdown, exposed)}{most}; no computation hides them."),
         severity=Severity.WARNING,
         confidence=certainty(0.85, breakdown, mix),
         observations=(
@@ -96,9 +92,7 @@ def _group_text(group: CollectiveGroup) -> str:
     )
 
 
-def _actions(
-    groups: tuple[CollectiveGroup, ...], breakdown: StepBreakdown, exposed: float
-) -> tuple[Action, ...]:
+def _actions(groups: tuple[CollectiveGroup, ...], breakdown: StepBreakdown, exposed: float) -> tuple[Action, ...]:
     """The remedies that suit the collective that costs most."""
     predicted = step_without(breakdown, exposed)
     by_name = {
@@ -114,9 +108,7 @@ def _actions(
         ),
         "all_gather": Action(
             title="Fetch parameters before they are needed",
-            change=(
-                "FSDP: forward_prefetch=True, backward_prefetch=BACKWARD_PRE, limit_all_gathers=True, wrap by transformer block"
-            ),
+            change=("FSDP: forward_prefetch=True, backward_prefetch=BACKWARD_PRE, limit_all_gathers=True, wrap by transformer block"),
             cost="device memory of one more block of parameters",
             predicted=predicted,
         ),
@@ -134,9 +126,7 @@ def _actions(
     chosen = next((by_name[name] for name in names if name in by_name), by_name["all_reduce"])
     fewer = Action(
         title="Exchange less",
-        change=(
-            "more micro-batches a step (gradient accumulation); bf16 gradients (default_hooks.bf16_compress_hook)"
-        ),
+        change=("more micro-batches a step (gradient accumulation); bf16 gradients (default_hooks.bf16_compress_hook)"),
         cost="a larger effective batch, or fewer bits in the sum",
     )
     link = Action(

@@ -87,9 +87,7 @@ def allocator_stalls(  # noqa: PLR0913, PLR0917 - a rule's needs are its paramet
     return _by_log(log) if log is not None and failure is None else None
 
 
-def _by_trace(
-    breakdown: StepBreakdown, allocations: DriverAllocations, mix: KernelMix | None
-) -> Finding | None:
+def _by_trace(breakdown: StepBreakdown, allocations: DriverAllocations, mix: KernelMix | None) -> Finding | None:
     steady, taken = allocations.steady_step_count, allocations.steady_seconds
     count = (allocations.steady_alloc_count or 0) + (allocations.steady_free_count or 0)
     if not steady or taken is None or count < FEWEST_CALLS:

@@ -41,9 +41,7 @@ section 4)."""
 
 
 @rule("CMP106", "attention-not-fused")
-def attention_not_fused(
-    breakdown: StepBreakdown, attention: AttentionMix, mix: KernelMix | None
-) -> Finding | None:
+def attention_not_fused(breakdown: StepBreakdown, attention: AttentionMix, mix: KernelMix | None) -> Finding | None:
     """Fire where written-out attention takes a tenth of the time."""
     if not attention.unfused_count or not attention.device_seconds:
         return None
@@ -55,11 +53,7 @@ def attention_not_fused(
     if taken < LEAST_RATIO * breakdown.window_seconds:
         return None
     saved = FUSED_AWAY_RATIO * taken
-    scores = (
-        f"; its scores take up to {bytes_text(attention.scores_bytes)} each time"
-        if attention.scores_bytes
-        else ""
-    )
+    scores = f"; its scores take up to {bytes_text(attention.scores_bytes)} each time" if attention.scores_bytes else ""
     fell_back = attention.math_count > 0
     return Finding(
         statement=(

@@ -59,9 +59,7 @@ they are."""
 
 
 @rule("CMP101", "compute-bound")
-def compute_bound(
-    breakdown: StepBreakdown, mix: KernelMix, costs: OperatorCosts | None
-) -> Finding | None:
+def compute_bound(breakdown: StepBreakdown, mix: KernelMix, costs: OperatorCosts | None) -> Finding | None:
     """Fire, as information, on a device that is busy with dense arithmetic."""
     if breakdown.parts.get("compute", 0.0) < LEAST_COMPUTE_RATIO:
         return None
@@ -113,9 +111,7 @@ def compute_bound(
         ),
         impact=Impact(step_ratio=0.0),
         ruled_out=tuple(
-            RuledOut(
-                code=code, because=f"{what} takes {ratio_text(breakdown.parts[part])} of the time"
-            )
+            RuledOut(code=code, because=f"{what} takes {ratio_text(breakdown.parts[part])} of the time")
             for code, part, what in (
                 ("INP101", "input_wait", "waiting for input"),
                 ("HST101", "launch", "waiting for launches"),

@@ -41,9 +41,7 @@ LEAST_RATIO = 0.15
 """Of the kernels' time: healthy models need up to about a tenth for views that must be made
 contiguous."""
 
-_CONVERTS = re.compile(
-    r"^(?:aten::)?(?:copy_|to|_to_copy|contiguous|clone|cat|stack|_?convert\w*|transpose_copy)$"
-).search
+_CONVERTS = re.compile(r"^(?:aten::)?(?:copy_|to|_to_copy|contiguous|clone|cat|stack|_?convert\w*|transpose_copy)$").search
 
 KEEP = Action(
     title="Keep one type and one layout",
@@ -55,9 +53,7 @@ KEEP = Action(
 
 CHANNELS_LAST = Action(
     title="Give convolutions the layout that they compute in",
-    change=(
-        "model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)"
-    ),
+    change=("model = model.to(memory_format=torch.channels_last); x = x.to(memory_format=torch.channels_last)"),
     cost="operators without such a kernel convert back; measure",
 )
 
@@ -69,9 +65,7 @@ PREALLOCATE = Action(
 
 
 @rule("CMP107", "conversion-heavy")
-def conversion_heavy(
-    breakdown: StepBreakdown | None, mix: KernelMix | None, table: OperatorTable | None
-) -> Finding | None:
+def conversion_heavy(breakdown: StepBreakdown | None, mix: KernelMix | None, table: OperatorTable | None) -> Finding | None:
     """Fire on copying kernels' share of device time, else on the share of a table's rows."""
     if breakdown is not None and mix is not None:
         return _by_trace(breakdown, mix)
@@ -103,9 +97,7 @@ def _by_trace(breakdown: StepBreakdown, mix: KernelMix) -> Finding | None:
             ),
             *(
                 Observation(
-                    statement=(
-                        f"the largest: {row.name[:80]}, {row.count} times, {seconds_text(row.device_seconds)}"
-                    ),
+                    statement=(f"the largest: {row.name[:80]}, {row.count} times, {seconds_text(row.device_seconds)}"),
                     value=row.device_seconds,
                     unit="seconds",
                     source=mix.source,

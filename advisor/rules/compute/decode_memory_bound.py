@@ -90,9 +90,7 @@ def decode_memory_bound(
     )
     claimed = 0.85 if decode.mark and decode.sequence_count else 0.7 if is_shown else 0.6
     return Finding(
-        statement=(
-            f"This is token generation{batch}: its pace is set by reading weights and KV cache from memory, and not by computing."
-        ),
+        statement=(f"This is token generation{batch}: its pace is set by reading weights and KV cache from memory, and not by computing."),
         severity=Severity.INFO,
         confidence=certainty(claimed, breakdown, mix) if not decode.mark else claimed,
         observations=(

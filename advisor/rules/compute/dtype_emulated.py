@@ -73,9 +73,7 @@ def dtype_emulated(
     return _by_log(log) if log is not None and failure is None else None
 
 
-def _by_trace(
-    breakdown: StepBreakdown | None, mix: KernelMix, ceilings: DeviceCeilings | None
-) -> Finding | None:
+def _by_trace(breakdown: StepBreakdown | None, mix: KernelMix, ceilings: DeviceCeilings | None) -> Finding | None:
     if ceilings is not None and ceilings.vendor != "NVIDIA":
         return None
     capability = mix.capability or (ceilings.capability if ceilings is not None else "")
@@ -110,9 +108,7 @@ def _by_trace(
 
 
 def _by_log(log: LogText) -> Finding | None:
-    mention = next(
-        (each for each in log.mentions if each.topic == TOPIC and _UNSUPPORTED(each.text)), None
-    )
+    mention = next((each for each in log.mentions if each.topic == TOPIC and _UNSUPPORTED(each.text)), None)
     if mention is None:
         return None
     return Finding(

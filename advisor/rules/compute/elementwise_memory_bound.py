@@ -44,9 +44,7 @@ are rare between matrix products."""
 
 
 @rule("CMP102", "elementwise-memory-bound")
-def elementwise_memory_bound(
-    breakdown: StepBreakdown, mix: KernelMix, optimizer: OptimizerSteps | None
-) -> Finding | None:
+def elementwise_memory_bound(breakdown: StepBreakdown, mix: KernelMix, optimizer: OptimizerSteps | None) -> Finding | None:
     """Fire where unfused kernels that only move memory take a fifth of the time."""
     taken = mix.seconds_of(*KINDS)
     if optimizer is not None and not optimizer.multi_tensor_count:

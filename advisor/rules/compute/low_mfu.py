@@ -97,9 +97,7 @@ def low_mfu(
                 source=costs.source,
             ),
             Observation(
-                statement=(
-                    f"the peak of {costs.device_name}: {costs.peak_flops / 1e12:,.0f} TFLOP/s dense ({costs.peak_source})"
-                ),
+                statement=(f"the peak of {costs.device_name}: {costs.peak_flops / 1e12:,.0f} TFLOP/s dense ({costs.peak_source})"),
                 value=costs.peak_flops,
                 unit="FLOP/s",
                 source=ceilings.source,

@@ -82,9 +82,7 @@ def many_tiny_matmuls(
         confidence=certainty(0.75, breakdown, mix),
         observations=(
             Observation(
-                statement=(
-                    f"{count_text(count, 'tiny product')} of {products:,}, {seconds_text(mix.tiny_matmul_seconds / count)} each"
-                ),
+                statement=(f"{count_text(count, 'tiny product')} of {products:,}, {seconds_text(mix.tiny_matmul_seconds / count)} each"),
                 value=float(count),
                 unit="count",
                 source=mix.source,

@@ -93,9 +93,7 @@ def optimizer_not_fused(  # noqa: PLR0913, PLR0917 - a rule's needs are its para
     return _by_log(log) if log is not None and failure is None else None
 
 
-def _by_trace(
-    breakdown: StepBreakdown, optimizer: OptimizerSteps, mix: KernelMix | None
-) -> Finding | None:
+def _by_trace(breakdown: StepBreakdown, optimizer: OptimizerSteps, mix: KernelMix | None) -> Finding | None:
     if not optimizer.count or optimizer.device_seconds is None or optimizer.exposed_seconds is None:
         return None
     each = optimizer.kernel_count / optimizer.count
@@ -176,9 +174,7 @@ def _by_table(table: OperatorTable) -> Finding | None:
 
 def _by_log(log: LogText) -> Finding | None:
     topics = ("fused-optimizer", "adamw", "adam", "sgd", "optimizer-step", "foreach")
-    mention = next(
-        (each for each in log.mentions if each.topic in topics and _TIMES(each.text)), None
-    )
+    mention = next((each for each in log.mentions if each.topic in topics and _TIMES(each.text)), None)
     if mention is None:
         return None
     return Finding(

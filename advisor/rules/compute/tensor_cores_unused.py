@@ -62,9 +62,7 @@ _COMPARES = re.compile(
 
 TF32_PRECISION = Action(
     title="Let fp32 matrix products use TF32",
-    change=(
-        'torch.set_float32_matmul_precision("high"); for convolutions torch.backends.cudnn.allow_tf32 = True'
-    ),
+    change=('torch.set_float32_matmul_precision("high"); for convolutions torch.backends.cudnn.allow_tf32 = True'),
     cost="products are rounded to 10 bits of mantissa (range as fp32); sums stay fp32",
 )
 
@@ -76,9 +74,7 @@ BF16 = Action(
 
 FP16 = Action(
     title="Train in fp16 with loss scaling",
-    change=(
-        'with torch.autocast("cuda", dtype=torch.float16): around forward and loss; torch.amp.GradScaler around backward and step'
-    ),
+    change=('with torch.autocast("cuda", dtype=torch.float16): around forward and loss; torch.amp.GradScaler around backward and step'),
     cost="fp16 has a narrow range: the scaler skips steps that overflow; compare the loss curves",
 )
 
@@ -97,9 +93,7 @@ def tensor_cores_unused(
     return _by_log(log) if log is not None and failure is None else None
 
 
-def _by_trace(
-    breakdown: StepBreakdown, mix: KernelMix, ceilings: DeviceCeilings | None
-) -> Finding | None:
+def _by_trace(breakdown: StepBreakdown, mix: KernelMix, ceilings: DeviceCeilings | None) -> Finding | None:
     capability = _capability(mix, ceilings)
     name = mix.device_name or (ceilings.name if ceilings is not None else "this card")
     if capability is None or capability < FIRST_TENSOR_CORES or "GTX 16" in name:
@@ -187,9 +181,7 @@ def _by_log(log: LogText) -> Finding | None:
     if mention is None:
         return _by_comparison(log)
     return Finding(
-        statement=(
-            "PyTorch says that this card could do fp32 matrix products on its tensor cores (TF32) and that it is not allowed to."
-        ),
+        statement=("PyTorch says that this card could do fp32 matrix products on its tensor cores (TF32) and that it is not allowed to."),
         severity=Severity.WARNING,
         confidence=0.9,
         observations=(

@@ -80,19 +80,13 @@ def weights_on_host(
     return _by_log(log) if log is not None and failure is None else None
 
 
-def _by_trace(
-    breakdown: StepBreakdown, copies: CopyProfile, mix: KernelMix | None
-) -> Finding | None:
+def _by_trace(breakdown: StepBreakdown, copies: CopyProfile, mix: KernelMix | None) -> Finding | None:
     groups = copies.direction("HtoD")
     steps = max(1, breakdown.step_count)
     moved = sum(group.moved_bytes or 0 for group in groups)
     large = sum(group.large_count for group in groups)
     exposed = sum(group.exposed_seconds for group in groups)
-    if (
-        moved < LEAST_BYTES_A_STEP * steps
-        or large < FEWEST_LARGE_COPIES_A_STEP * steps
-        or exposed < LEAST_RATIO * breakdown.window_seconds
-    ):
+    if moved < LEAST_BYTES_A_STEP * steps or large < FEWEST_LARGE_COPIES_A_STEP * steps or exposed < LEAST_RATIO * breakdown.window_seconds:
         return None
     return Finding(
         statement=(
@@ -104,9 +98,7 @@ def _by_trace(
         confidence=certainty(0.75, breakdown, mix),
         observations=(
             Observation(
-                statement=(
-                    f"{count_text(large, 'copy', 'copies')} of 8 MiB and more, {bytes_text(moved)} in all"
-                ),
+                statement=(f"{count_text(large, 'copy', 'copies')} of 8 MiB and more, {bytes_text(moved)} in all"),
                 value=float(moved),
                 unit="bytes",
                 source=copies.source,

@@ -52,9 +52,7 @@ NAMED_SITES = 3
 ACTIONS = (
     Action(
         title="Keep the value on the device and read it rarely",
-        change=(
-            "running_loss += loss.detach() each step; if step % 50 == 0: print(running_loss.item())"
-        ),
+        change=("running_loss += loss.detach() each step; if step % 50 == 0: print(running_loss.item())"),
         cost="the printed value comes later",
     ),
     Action(
@@ -71,9 +69,10 @@ ACTIONS = (
     ),
 )
 
-_WAITS = re.compile(
-    r"aten::item|_local_scalar_dense|aten::nonzero|aten::is_nonzero|(?:Stream|Event|Device)Synchronize"
-).search
+_READS = re.compile(r"^aten::(?:item|_local_scalar_dense|nonzero|is_nonzero|masked_select)$").search
+"""Operators that need a result of the device; the call that waits for it stands inside them."""
+
+_WAITS = re.compile(r"aten::item|_local_scalar_dense|aten::nonzero|aten::is_nonzero|(?:Stream|Event|Device)Synchronize").search
 
 
 @rule("HST102", "implicit-synchronization")
@@ -93,9 +92,7 @@ def implicit_synchronization(  # noqa: PLR0913, PLR0917 - a rule's needs are its
     return _by_log(log) if log is not None and failure is None else None
 
 
-def _by_trace(
-    breakdown: StepBreakdown, waits: Synchronizations, mix: KernelMix | None
-) -> Finding | None:
+def _by_trace(breakdown: StepBreakdown, waits: Synchronizations, mix: KernelMix | None) -> Finding | None:
     lost = min(waits.exposed_seconds, breakdown.window_seconds)
     if lost < LEAST_RATIO * breakdown.window_seconds or not waits.sites:
         return None
@@ -139,7 +136,7 @@ def _name(site: SynchronizationSite) -> str:
 
 
 def _by_table(table: OperatorTable) -> Finding | None:
-    share = cpu_share(table, _WAITS)
+    share = _largest(cpu_share(table, _WAITS), _inclusive_share(table))
     if share is None or share.ratio < LEAST_TABLE_RATIO or _is_the_profilers(table, share):
         return None
     calls = f" in {count_text(share.calls, 'call')}" if share.calls else ""
@@ -166,14 +163,27 @@ def _by_table(table: OperatorTable) -> Finding | None:
     )
 
 
+def _inclusive_share(table: OperatorTable) -> TableShare | None:
+    """The operator that reads a result and takes most of the CPU time, the waiting call inside it included."""
+    total = self_cpu_total_seconds(table)
+    rows = [row for row in table.rows if _READS(row.name) and row.cpu_seconds]
+    if not rows or not total:
+        return None
+    row = max(rows, key=lambda each: each.cpu_seconds or 0.0)
+    seconds = row.cpu_seconds or 0.0
+    ratio = min(1.0, row.cpu_ratio if row.cpu_ratio is not None else seconds / total)
+    return TableShare(names=(row.name,), seconds=seconds, calls=row.calls, ratio=ratio, is_of_listed=False)
+
+
+def _largest(*shares: TableShare | None) -> TableShare | None:
+    known = [share for share in shares if share is not None]
+    return max(known, key=lambda share: share.ratio, default=None)
+
+
 def _is_the_profilers(table: OperatorTable, share: TableShare) -> bool:
     """Whether it is only the one wait with which the profiler (or a benchmark) ends its window."""
     total = self_cpu_total_seconds(table)
-    return (
-        total is not None
-        and all("DeviceSynchronize" in name for name in share.names)
-        and (share.calls or 0) <= len(share.names) + 1
-    )
+    return total is not None and all("DeviceSynchronize" in name for name in share.names) and (share.calls or 0) <= len(share.names) + 1
 
 
 def _by_log(log: LogText) -> Finding | None:
@@ -181,9 +191,7 @@ def _by_log(log: LogText) -> Finding | None:
     if mention is None or mention.in_code:
         return None
     return Finding(
-        statement=(
-            "By the log, the program waits for the device inside the step, for a value that it reads back."
-        ),
+        statement=("By the log, the program waits for the device inside the step, for a value that it reads back."),
         severity=Severity.WARNING,
         confidence=0.65 if mention.topic == "stream-synchronize" else 0.45,
         observations=(

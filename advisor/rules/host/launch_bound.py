@@ -91,9 +91,7 @@ ACTIONS = (
 _IS_MARK = re.compile(r"^(?!aten::|autograd|torch|c10d|cuda|hip|enumerate\(DataLoader\)|.*Backward\d?$|\[)").search
 """Marks of the program's own (record_function, Optimizer.step): names that are no operator's."""
 
-_WAITS = re.compile(
-    r"DataLoader|Synchronize|aten::item|_local_scalar_dense|nonzero|Malloc|Free\b|MemcpyAsync|wait"
-).search
+_WAITS = re.compile(r"DataLoader|Synchronize|aten::item|_local_scalar_dense|nonzero|Malloc|Free\b|MemcpyAsync|wait").search
 
 
 @rule("HST101", "launch-bound")
@@ -116,9 +114,7 @@ def launch_bound(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
     return _by_log(log) if log is not None and failure is None else None
 
 
-def _by_trace(
-    breakdown: StepBreakdown, launches: LaunchProfile, mix: KernelMix | None
-) -> Finding | None:
+def _by_trace(breakdown: StepBreakdown, launches: LaunchProfile, mix: KernelMix | None) -> Finding | None:
     idle = min(breakdown.seconds["launch"], launches.short_gap_seconds)
     idle = max(0.0, idle - launches.profiler_seconds)
     if (

@@ -43,9 +43,7 @@ FEWEST_STEPS = 3
 
 
 @rule("HST111", "warm-up-in-window")
-def warm_up_in_window(
-    steps: StepTimes, breakdown: StepBreakdown | None, mix: KernelMix | None
-) -> Finding | None:
+def warm_up_in_window(steps: StepTimes, breakdown: StepBreakdown | None, mix: KernelMix | None) -> Finding | None:
     """Fire where the leading steps are slow and the rest is not."""
     whole = sum(steps.durations_seconds)
     if len(steps.durations_seconds) < FEWEST_STEPS or not steps.slow_first_count or not whole:
@@ -73,16 +71,11 @@ def warm_up_in_window(
             ),
             Observation(
                 statement=(
-                    f"by {steps.marked_by} marks, the steps took "
-                    + ", ".join(seconds_text(each) for each in steps.durations_seconds[:6])
+                    f"by {steps.marked_by} marks, the steps took " + ", ".join(seconds_text(each) for each in steps.durations_seconds[:6])
                 ),
                 source=steps.source,
             ),
-            *(
-                [Observation(statement=f"in the slow steps only: {marks}", source=steps.source)]
-                if marks
-                else []
-            ),
+            *([Observation(statement=f"in the slow steps only: {marks}", source=steps.source)] if marks else []),
         ),
         actions=(
             Action(

@@ -38,9 +38,7 @@ LEAST_RATIO = 0.10
 
 
 @rule("INP104", "host-to-device-bound")
-def host_to_device_bound(
-    breakdown: StepBreakdown, copies: CopyProfile, mix: KernelMix | None
-) -> Finding | None:
+def host_to_device_bound(breakdown: StepBreakdown, copies: CopyProfile, mix: KernelMix | None) -> Finding | None:
     """Fire where copies to the device, alone on it, take a tenth of the time."""
     groups = copies.direction("HtoD")
     exposed = sum(group.exposed_seconds for group in groups)
@@ -50,9 +48,7 @@ def host_to_device_bound(
     taken = sum(group.device_seconds for group in groups)
     sizes = [group.moved_bytes for group in groups if group.moved_bytes is not None]
     return Finding(
-        statement=(
-            f"The device waits {per_step_text(breakdown, exposed)} for copies of its input from the host."
-        ),
+        statement=(f"The device waits {per_step_text(breakdown, exposed)} for copies of its input from the host."),
         severity=Severity.WARNING,
         confidence=certainty(0.85, breakdown, mix),
         observations=(
@@ -67,9 +63,7 @@ def host_to_device_bound(
             ),
             *(
                 Observation(
-                    statement=(
-                        f"they moved {bytes_text(total)}, {bytes_text(total / taken)} a second"
-                    ),
+                    statement=(f"they moved {bytes_text(total)}, {bytes_text(total / taken)} a second"),
                     value=float(total),
                     unit="bytes",
                     source=copies.source,
@@ -80,9 +74,7 @@ def host_to_device_bound(
         actions=(
             Action(
                 title="Send fewer bytes",
-                change=(
-                    "copy images as uint8 and token ids as int32, then on the device: batch = batch.to(torch.float32).div_(255)"
-                ),
+                change=("copy images as uint8 and token ids as int32, then on the device: batch = batch.to(torch.float32).div_(255)"),
                 cost="a small kernel on the device",
             ),
             Action(

@@ -104,9 +104,7 @@ def _by_trace(breakdown: StepBreakdown, wait: InputWait, mix: KernelMix | None) 
     if lost < LEAST_RATIO * breakdown.window_seconds:
         return None
     return Finding(
-        statement=(
-            f"{who} {per_step_text(breakdown, lost)} while the loop waits for its next batch."
-        ),
+        statement=(f"{who} {per_step_text(breakdown, lost)} while the loop waits for its next batch."),
         severity=Severity.WARNING,
         confidence=certainty(0.9, breakdown, mix),
         observations=(

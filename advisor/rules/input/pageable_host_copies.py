@@ -57,9 +57,7 @@ def pageable_host_copies(
     return _by_log(log) if log is not None and failure is None else None
 
 
-def _by_trace(
-    breakdown: StepBreakdown, copies: CopyProfile, mix: KernelMix | None
-) -> Finding | None:
+def _by_trace(breakdown: StepBreakdown, copies: CopyProfile, mix: KernelMix | None) -> Finding | None:
     pageable = [group for group in copies.direction("HtoD") if group.is_pageable]
     # From pageable memory the call itself copies: the device waits for the host to get on with it.
     exposed = sum(group.exposed_seconds + group.stalled_seconds for group in pageable)

@@ -40,9 +40,7 @@ LEAST_RATIO = 0.10
 
 
 @rule("INP102", "synchronous-data-loader")
-def synchronous_data_loader(
-    breakdown: StepBreakdown, wait: InputWait, mix: KernelMix | None
-) -> Finding | None:
+def synchronous_data_loader(breakdown: StepBreakdown, wait: InputWait, mix: KernelMix | None) -> Finding | None:
     """Fire where the iterator is the single-process one and the job stands still inside it."""
     if not wait.is_single_process:
         return None

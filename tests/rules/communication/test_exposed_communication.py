@@ -7,15 +7,11 @@ from advisor.rules.samples_time import a_communication
 
 
 def check(ratio, communication=None):
-    return exposed_communication.check(
-        a_breakdown(exposed_communication=ratio), communication, None
-    )
+    return exposed_communication.check(a_breakdown(exposed_communication=ratio), communication, None)
 
 
 def groups(name):
-    return a_communication(
-        groups=(CollectiveGroup(name=name, count=9, device_seconds=0.4, exposed_seconds=0.3),)
-    )
+    return a_communication(groups=(CollectiveGroup(name=name, count=9, device_seconds=0.4, exposed_seconds=0.3),))
 
 
 @pytest.mark.parametrize(("ratio", "fires"), [(0.099, False), (0.101, True)])

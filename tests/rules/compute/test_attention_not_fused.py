@@ -6,9 +6,7 @@ from advisor.rules.samples_time import an_attention
 
 
 def check(seconds, **fields):
-    attention = an_attention(
-        unfused_count=24, unfused_seconds=seconds, device_seconds=1.0, **fields
-    )
+    attention = an_attention(unfused_count=24, unfused_seconds=seconds, device_seconds=1.0, **fields)
     return attention_not_fused.check(a_breakdown(), attention, None)
 
 

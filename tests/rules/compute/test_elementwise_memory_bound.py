@@ -6,9 +6,7 @@ from advisor.rules.samples_time import a_mix, an_optimizer
 
 
 def check(elementwise, optimizer=None, **breakdown):
-    mix = a_mix(
-        seconds=(("matmul", 1.0 - elementwise), ("elementwise", elementwise)), device_seconds=1.0
-    )
+    mix = a_mix(seconds=(("matmul", 1.0 - elementwise), ("elementwise", elementwise)), device_seconds=1.0)
     return elementwise_memory_bound.check(a_breakdown(**breakdown), mix, optimizer)
 
 

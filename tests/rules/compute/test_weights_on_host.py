@@ -6,9 +6,7 @@ from advisor.rules.samples_time import a_copy_group, a_copy_profile, a_log_that_
 
 
 def check(size=20 * GIB, large=300, exposed=0.5):
-    group = a_copy_group(
-        moved_bytes=size, large_count=large, exposed_seconds=exposed, device_seconds=0.6
-    )
+    group = a_copy_group(moved_bytes=size, large_count=large, exposed_seconds=exposed, device_seconds=0.6)
     return weights_on_host.check(a_breakdown(), a_copy_profile(group), None, None, None)
 
 
@@ -34,7 +32,5 @@ def test_it_explains_the_copies_that_other_rules_see():
 def test_a_loader_that_says_so_is_believed_and_slow_tokens_alone_hardly():
     said = a_log_that_mentions("layers-on-host", "offloaded 20/43 layers to GPU")
     slow = a_log_that_mentions("seconds-per-token", "0.7s/token")
-    confidences = [
-        weights_on_host.check(None, None, None, log, None).confidence for log in (said, slow)
-    ]
+    confidences = [weights_on_host.check(None, None, None, log, None).confidence for log in (said, slow)]
     assert confidences == [0.85, 0.4]

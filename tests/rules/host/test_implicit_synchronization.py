@@ -16,9 +16,7 @@ def waits(exposed, *, operator="aten::item", line="train.py(8): step", host=0.5)
         host_seconds=host,
         exposed_seconds=exposed,
     )
-    return a_synchronizations(
-        count=10, host_seconds=host, exposed_seconds=exposed, sites=(site,)
-    )
+    return a_synchronizations(count=10, host_seconds=host, exposed_seconds=exposed, sites=(site,))
 
 
 def check(breakdown=None, synchronizations=None, table=None, log=None):
@@ -60,3 +58,9 @@ def test_a_log_that_speaks_of_a_wait_is_believed_with_moderation():
 def test_a_line_of_a_traceback_is_no_statement_about_time():
     log = a_log_that_mentions("item", "total += loss.item()", in_code=True)
     assert check(log=log) is None
+
+
+@pytest.mark.parametrize(("seconds", "fires"), [(0.099, False), (0.101, True)])
+def test_a_cut_table_still_shows_the_wait_inside_the_operator(seconds, fires):
+    row = OperatorRow(name="aten::nonzero", calls=900, self_cpu_seconds=0.005, cpu_seconds=seconds)
+    assert (check(table=a_table(row, self_cpu_total_seconds=1.0)) is not None) is fires

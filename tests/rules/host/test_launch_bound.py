@@ -53,9 +53,7 @@ def test_a_table_fires_where_the_host_works_five_times_as_long_as_the_device(cpu
 
 def test_a_table_whose_cpu_time_is_waiting_is_not_launch_bound():
     waiting = OperatorRow(name="cudaStreamSynchronize", calls=9, self_cpu_seconds=0.31)
-    table = a_table(
-        waiting, self_cpu_total_seconds=1.0, self_device_total_seconds=0.1, device="CUDA"
-    )
+    table = a_table(waiting, self_cpu_total_seconds=1.0, self_device_total_seconds=0.1, device="CUDA")
     assert check(table=table) is None
 
 

@@ -6,9 +6,7 @@ from advisor.rules.samples_time import a_mix, a_step_times
 
 
 def check(excess, *, slow=1, steps=(1.0, 1.0, 1.0, 1.0), mix=None, **fields):
-    times = a_step_times(
-        *steps, first_excess_seconds=excess, slow_first_count=slow, **fields
-    )
+    times = a_step_times(*steps, first_excess_seconds=excess, slow_first_count=slow, **fields)
     return warm_up_in_window.check(times, None, mix)
 
 

@@ -50,9 +50,7 @@ def test_copies_to_the_host_are_not_input():
 
 def test_pageable_copies_explain_a_step_that_is_bound_by_copies():
     assert pageable(a_copy_group(exposed_seconds=0.2, **PAGEABLE)).supersedes == ("INP104",)
-    mostly_pinned = pageable(
-        a_copy_group(exposed_seconds=0.05, **PAGEABLE), a_copy_group(exposed_seconds=0.2)
-    )
+    mostly_pinned = pageable(a_copy_group(exposed_seconds=0.05, **PAGEABLE), a_copy_group(exposed_seconds=0.2))
     assert mostly_pinned.supersedes == ()
 
 

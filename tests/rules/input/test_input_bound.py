@@ -45,9 +45,7 @@ def test_a_fragment_of_a_trace_is_no_proof():
 
 @pytest.mark.parametrize(("seconds", "fires"), [(0.099, False), (0.101, True)])
 def test_a_table_fires_by_its_share_of_all_cpu_time(seconds, fires):
-    table = a_table(
-        OperatorRow(name=LOADER, calls=10, self_cpu_seconds=seconds), self_cpu_total_seconds=1.0
-    )
+    table = a_table(OperatorRow(name=LOADER, calls=10, self_cpu_seconds=seconds), self_cpu_total_seconds=1.0)
     assert (check(table=table) is not None) is fires
 
 
