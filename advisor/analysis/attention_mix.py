@@ -82,12 +82,13 @@ def _seconds(
         return spans.total_ns / SECOND_NS, whole.total_ns / SECOND_NS
     timeline = device_timeline(trace, breakdown.device_index)
     durations = timeline.duration_ns
-    whole_seconds = float(durations[timeline.is_kernel].sum()) / SECOND_NS
+    computes = timeline.is_kernel & ~timeline.is_collective
+    whole_seconds = float(durations[computes].sum()) / SECOND_NS
     inside = np.zeros(len(durations), dtype=bool)
     for thread in distinct(trace.thread[first]).tolist():
         chosen = trace.thread[first] == thread
         inside |= _launched_in(timeline, thread, first[chosen], last[chosen])
-    return float(durations[inside & timeline.is_kernel].sum()) / SECOND_NS, whole_seconds
+    return float(durations[inside & computes].sum()) / SECOND_NS, whole_seconds
 
 
 def _launched_in(timeline: DeviceTimeline, thread: int, first: "Indices", last: "Indices") -> "np.typing.NDArray[np.bool_]":

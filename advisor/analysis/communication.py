@@ -7,9 +7,9 @@ import numpy as np
 from advisor.analysis.device_timeline import SECOND_NS, device_timeline
 from advisor.analysis.distinct import distinct_places
 from advisor.analysis.time_sets import TimeSet
-from advisor.model.kernels import CollectiveGroup, Communication
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import KinetoTrace
+from advisor.model.waits import CollectiveGroup, Communication
 
 _COLLECTIVES = (
     ("all_reduce", r"all_?reduce|cross_device_reduce"),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
 from advisor.analysis.distinct import distinct
 from advisor.analysis.time_sets import TimeSet
-from advisor.model.kernels import CopyGroup, CopyProfile
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import Category, KinetoTrace
+from advisor.model.waits import CopyGroup, CopyProfile
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,9 +8,9 @@ from advisor.analysis.device_timeline import SECOND_NS
 from advisor.analysis.distinct import distinct
 from advisor.analysis.named_events import named_rows
 from advisor.analysis.steps import steps
-from advisor.model.kernels import DriverAllocations
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import HOST_CALLS, KinetoTrace
+from advisor.model.waits import DriverAllocations
 
 _OBTAINS = re.compile(r"^(?:cuda|hip)Malloc(?:Async|Managed)?$|^cuMem(?:Create|Alloc\w*)$").match
 _EITHER = re.compile(r"^(?:cuda|hip)(?:Malloc|Free)(?:Async|Managed)?$|^cuMem(?:Create|Alloc|Release|Free)\w*$").match

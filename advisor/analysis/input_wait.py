@@ -9,9 +9,9 @@ from advisor.analysis.device_timeline import SECOND_NS, device_timeline
 from advisor.analysis.distinct import distinct_places
 from advisor.analysis.named_events import named_rows
 from advisor.analysis.time_sets import TimeSet
-from advisor.model.kernels import InputWait
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import Category, KinetoTrace
+from advisor.model.waits import InputWait
 
 if TYPE_CHECKING:
     from advisor.model.trace import Indices

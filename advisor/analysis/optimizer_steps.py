@@ -6,9 +6,9 @@ from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_t
 from advisor.analysis.distinct import distinct_places
 from advisor.analysis.kernel_names import read_kernel_name
 from advisor.analysis.steps import OPTIMIZER_STEP, optimizer_rows
-from advisor.model.kernels import OptimizerSteps
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import Category, KinetoTrace
+from advisor.model.waits import OptimizerSteps
 
 
 def optimizer_steps(trace: KinetoTrace, breakdown: StepBreakdown) -> OptimizerSteps | None:

@@ -7,6 +7,7 @@ import numpy as np
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline, window
 from advisor.analysis.distinct import distinct, median
 from advisor.analysis.host_time import host_time, starved
+from advisor.analysis.processor_breakdown import NOTE, processor_parts
 from advisor.analysis.steps import steps
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.step_time import PARTS, Bound, StepBreakdown
@@ -164,11 +165,14 @@ def _step_seconds(trace: KinetoTrace) -> float | None:
 
 def _without_device(trace: KinetoTrace) -> StepBreakdown:
     start, end = window(trace)
+    parts_ns = processor_parts(trace)
     if trace.has_launches and not trace.mask_of(Category.CONTROL).any():
         note = (
             "launches are recorded and no kernels: the profiler could not read the device, "
             "so nothing can be said about how busy it was"
         )
+    elif parts_ns:
+        note = NOTE
     else:
         note = "no device activity is recorded: nothing can be said about how busy a device was"
     return StepBreakdown(
@@ -180,8 +184,8 @@ def _without_device(trace: KinetoTrace) -> StepBreakdown:
         step_count=len(steps(trace).start_ns),
         step_seconds=_step_seconds(trace),
         busy_ratio=None,
-        parts={},
-        seconds={},
+        parts={name: parts_ns[name] / (end - start) for name in parts_ns},
+        seconds={name: parts_ns[name] / SECOND_NS for name in parts_ns},
         bound=Bound.UNKNOWN,
         notes=(note,),
     )

@@ -8,8 +8,8 @@ from advisor.analysis.device_timeline import SECOND_NS
 from advisor.analysis.distinct import median
 from advisor.analysis.named_events import named_rows
 from advisor.analysis.steps import Steps, steps
-from advisor.model.kernels import StepTimes
 from advisor.model.trace import HOST_CALLS, Category, KinetoTrace
+from advisor.model.waits import StepTimes
 
 SLOW_RATIO = 1.5
 """Of the median of the later steps: natural variation of equal steps stays well below."""

@@ -13,9 +13,9 @@ from advisor.analysis.nesting import parents
 from advisor.analysis.operator_rows import by_external_id
 from advisor.analysis.step_times import steady_steps
 from advisor.analysis.time_sets import TimeSet
-from advisor.model.kernels import Synchronizations, SynchronizationSite
 from advisor.model.step_time import StepBreakdown
 from advisor.model.trace import HOST_CALLS, Category, KinetoTrace
+from advisor.model.waits import Synchronizations, SynchronizationSite
 
 if TYPE_CHECKING:
     from advisor.model.trace import Indices, Times

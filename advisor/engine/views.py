@@ -5,16 +5,20 @@ from collections.abc import Iterator
 from advisor.model.case import Case
 from advisor.model.evidence import Evidence
 
+SUBJECTS = ("Failure", "AllocatorSnapshot", "KinetoTrace", "OperatorTable", "MemorySummary")
+"""Kinds that describe one process: two files of one of them are two subjects. Logs, nodes and declarations are context."""
+
 Key = int | str | None
 
 
 def views(case: Case) -> Iterator[Case]:
-    """The views of a case; evidence that belongs to no rank and is alone of its kind is part of every view.
+    """The views of a case; evidence that belongs to no rank and to no file of a split kind is part of every view.
 
-    Evidence of a known rank goes to that rank's view. Several files of one kind without a rank are looked at one by one, since nothing
-    says that they belong together.
+    Evidence of a known rank goes to that rank's view. Several files of one kind without a rank are looked at one by one, with whatever
+    else stands in the same file, since nothing says that they belong together.
     """
-    keys = [_key(item, case) for item in case.evidence]
+    split = _split_paths(case)
+    keys = [_key(item, split) for item in case.evidence]
     distinct = list(dict.fromkeys(key for key in keys if key is not None))
     if not distinct:
         yield case
@@ -24,8 +28,16 @@ def views(case: Case) -> Iterator[Case]:
         yield Case(evidence=members, unreadable=case.unreadable)
 
 
-def _key(item: Evidence, case: Case) -> Key:
+def _split_paths(case: Case) -> set[str]:
+    by_kind: dict[str, set[str]] = {}
+    for item in case.evidence:
+        kind = type(item).__name__
+        if item.rank is None and kind in SUBJECTS:
+            by_kind.setdefault(kind, set()).add(item.source.path)
+    return {path for paths in by_kind.values() if len(paths) > 1 for path in paths}
+
+
+def _key(item: Evidence, split: set[str]) -> Key:
     if item.rank is not None:
         return item.rank
-    siblings = {other.source.path for other in case.of(type(item)) if other.rank is None}
-    return item.source.path if len(siblings) > 1 else None
+    return item.source.path if item.source.path in split else None

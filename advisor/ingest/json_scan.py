@@ -1,4 +1,4 @@
-"""Find the elements of a damaged JSON list by its brackets alone."""
+"""Find one's way in damaged JSON by its brackets and quotes alone."""
 
 import re
 from dataclasses import dataclass
@@ -57,6 +57,23 @@ def scan_list(text: bytes, most_tokens: int) -> Scan:
             break
         token = _TOKEN.search(text, at + 1)
     return Scan(spans=tuple(spans), end=end, token_count=token_count)
+
+
+def open_brackets(text: bytes, most_tokens: int) -> int | None:
+    """How many brackets are open at the end of a text; None inside a string, or where it is given up."""
+    depth = token_count = 0
+    token = _TOKEN.search(text)
+    while token:
+        token_count += 1
+        at = token.start()
+        if text[at : at + 1] == b'"':
+            at = _end_of_string(text, at)
+        else:
+            depth += 1 if text[at] in b"{[" else -1
+        if at < 0 or token_count > most_tokens:
+            return None
+        token = _TOKEN.search(text, at + 1)
+    return depth
 
 
 def _end_of_string(text: bytes, start: int) -> int:

@@ -87,13 +87,13 @@ class _Reading:
         """What could not be read, a sentence each."""
         skipped = self.columns.skipped_count + self.repair.skipped_count
         if skipped:
-            yield f"{skipped} events were not understood and are left out"
+            yield f"events that were not understood and are left out: {skipped}"
         if self.repair.unknown_count:
-            yield f"{self.repair.unknown_count} values of a wrong type or size are taken as unknown"
+            yield f"values of a wrong type or size, taken as unknown: {self.repair.unknown_count}"
         if self.paired_count:
-            yield f"{self.paired_count} events told by a beginning and an end are not read"
+            yield f"events told by a beginning and an end, which are not read: {self.paired_count}"
         if self.columns.unnamed_device_count:
-            yield (f"{self.columns.unnamed_device_count} device events do not say on which device; they are taken for device 0's")
+            yield f"device events that do not say on which device, taken for device 0's: {self.columns.unnamed_device_count}"
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from advisor.ingest.json_scan import open_brackets
 from advisor.ingest.kineto_repair import NOT_FINITE
 from advisor.ingest.kineto_slices import Readable, TraceLimits
 from advisor.model.errors import UnreadableInput
@@ -24,7 +25,16 @@ OPTIONS = ("record_shapes", "with_stack", "profile_memory", "with_flops", "with_
 SALVAGED = ("deviceProperties", "distributedInfo", "baseTimeNanoseconds", "INFO", *OPTIONS)
 """Keys that are looked for one by one where the whole does not decode."""
 
+LONGEST_KEY_BYTES = 64
+"""The key "traceEvents" with its colon and bracket, which may lie across two readings."""
+
+MOST_TRIED = 16
+"""Places where that key may stand, each of which costs reading all that stands before it."""
+
 MOST_LOG_LINES = 20
+
+MOST_TOKENS = 500_000
+"""Brackets and strings of a damaged header that are looked at, a quarter of a second."""
 
 RECORD = "give a trace saved by torch.profiler (export_chrome_trace)"
 
@@ -36,12 +46,10 @@ class Opening:
     Attributes:
         header: what stands before the key "traceEvents"; empty where the file is a bare list.
         first: what has been read from the bracket of the list on.
-        is_bare: the file is a list and no object.
     """
 
     header: bytes
     first: bytes
-    is_bare: bool = False
 
 
 def open_trace(stream: Readable, limits: TraceLimits) -> Opening:
@@ -53,39 +61,33 @@ def open_trace(stream: Readable, limits: TraceLimits) -> Opening:
     """
     read = bytearray()
     piece = bytearray(limits.slice_bytes)
-    searched = 0
+    searched = tried = 0
     while count := stream.readinto(memoryview(piece)) or 0:
         read += piece[:count]
         if not searched:
             del read[: len(BYTE_ORDER_MARK) * read.startswith(BYTE_ORDER_MARK)]
-        opening = _opening(read, searched)
-        if opening:
-            return opening
-        if len(read) > limits.header_bytes:
+            if (start := read.lstrip()).startswith(b"["):
+                return Opening(header=b"", first=bytes(start))
+            if start and not start.startswith(b"{"):
+                break
+        for found in EVENTS.finditer(read, max(0, searched - LONGEST_KEY_BYTES)):
+            header = bytes(read[: found.start()])
+            tried += 1
+            if found.group(1) == b"[" and tried <= MOST_TRIED and _is_outermost(header):
+                return Opening(header=header, first=bytes(read[found.start(1) :]))
+        searched = len(read)
+        if searched > limits.header_bytes:
             break
-        searched = max(1, len(read) - 64)
     raise _other(bytes(read))
-
-
-def _opening(read: bytearray, searched: int) -> Opening | None:
-    if not searched and (start := read.lstrip()).startswith(b"["):
-        return Opening(header=b"", first=bytes(start), is_bare=True)
-    if read.lstrip()[:1] != b"{":
-        return None
-    for found in EVENTS.finditer(read, searched):
-        header = bytes(read[: found.start()])
-        if found.group(1) == b"[" and _is_outermost(header):
-            return Opening(header=header, first=bytes(read[found.start(1) :]))
-    return None
 
 
 def _is_outermost(header: bytes) -> bool:
     """Whether a key that follows is one of the file's own and no text or part inside another."""
     try:
         msgspec.json.decode(NOT_FINITE.sub(rb"\1null", header) + b'"_":0}', type=dict[str, msgspec.Raw])
-    except msgspec.DecodeError:
-        # A damaged header: a key behind a comma or a brace is taken for one.
-        return header.rstrip().endswith((b",", b"{")) and header.count(b'"') % 2 == 0
+    except (msgspec.DecodeError, RecursionError):
+        # A damaged header, or no place of its own: the brackets tell.
+        return header.rstrip().endswith((b",", b"{")) and open_brackets(header, MOST_TOKENS) == 1
     return True
 
 
@@ -132,7 +134,8 @@ def _keys(text: bytes) -> tuple[dict[str, Any], bool]:
     for key in SALVAGED:
         at = re.search(rf'"{key}"\s*:\s*', loose)
         try:
-            found[key] = json.JSONDecoder().raw_decode(loose, at.end())[0] if at else None
+            if at:
+                found[key] = json.JSONDecoder().raw_decode(loose, at.end())[0]
         except (ValueError, RecursionError):
             continue
     return found, False

@@ -5,24 +5,19 @@ from typing import Any
 from advisor.model.ceilings import DeviceCeilings, Figure
 from advisor.model.evidence import Source
 from advisor.model.failure import LogText, Mention
-from advisor.model.kernels import (
-    AttentionMix,
+from advisor.model.kernels import AttentionMix, DecodeSigns, KernelMix, LaunchProfile, MatmulShape, OperatorCosts
+from advisor.model.step_time import Bound
+from advisor.model.tables import OperatorRow, OperatorTable
+from advisor.model.waits import (
     Communication,
     CopyGroup,
     CopyProfile,
-    DecodeSigns,
     DriverAllocations,
     InputWait,
-    KernelMix,
-    LaunchProfile,
-    MatmulShape,
-    OperatorCosts,
     OptimizerSteps,
     StepTimes,
     Synchronizations,
 )
-from advisor.model.step_time import Bound
-from advisor.model.tables import OperatorRow, OperatorTable
 from advisor.rules.samples import TRACE
 
 HOST = Source(path="trace.json.gz", where="host")

@@ -38,6 +38,17 @@ def share_of_window(breakdown: StepBreakdown, seconds: float) -> float:
     return min(1.0, max(0.0, seconds / breakdown.window_seconds))
 
 
+def seconds_while_computing(breakdown: StepBreakdown, mix: KernelMix, kernel_seconds: float) -> float:
+    """Of the time in which the device computes, the part that belongs to some kernels.
+
+    Kernels side by side count twice in a mix, so their share of it is taken, of the time that is a part of the window. 0 where nothing
+    computes or no device activity is recorded.
+    """
+    if mix.computing_seconds <= 0 or not breakdown.parts:
+        return 0.0
+    return breakdown.seconds["compute"] * min(1.0, kernel_seconds / mix.computing_seconds)
+
+
 def step_impact(breakdown: StepBreakdown, exposed_seconds: float) -> Impact:
     """The ceiling of what removing some exposed time would win, a step; never more than the step.
 

@@ -24,8 +24,9 @@ the computation are long and cost nothing.
 
 from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import CollectiveGroup, Communication, KernelMix
+from advisor.model.kernels import KernelMix
 from advisor.model.step_time import Bound, StepBreakdown
+from advisor.model.waits import CollectiveGroup, Communication
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.samples_time import a_communication

@@ -29,9 +29,10 @@ from advisor.analysis.table_shares import cpu_share
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import DriverAllocations, KernelMix
+from advisor.model.kernels import KernelMix
 from advisor.model.step_time import StepBreakdown
 from advisor.model.tables import OperatorTable
+from advisor.model.waits import DriverAllocations
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.samples_time import a_driver_allocations

@@ -34,7 +34,7 @@ from advisor.model.tables import OperatorRow, OperatorTable
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.samples_time import a_mix, a_table
-from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
+from advisor.rules.step_evidence import certainty, per_step_text, seconds_while_computing, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
 
 LEAST_RATIO = 0.15
@@ -73,10 +73,10 @@ def conversion_heavy(breakdown: StepBreakdown | None, mix: KernelMix | None, tab
 
 
 def _by_trace(breakdown: StepBreakdown, mix: KernelMix) -> Finding | None:
-    share = mix.share_of("copy")
+    share = mix.seconds_of("copy") / mix.computing_seconds if mix.computing_seconds else 0.0
     if share < LEAST_RATIO or not breakdown.parts:
         return None
-    taken = breakdown.seconds["compute"] * share
+    taken = seconds_while_computing(breakdown, mix, mix.seconds_of("copy"))
     is_layout = mix.layout_seconds >= mix.seconds_of("copy") / 2
     largest = [row for row in mix.top if row.kind == "copy"][:1]
     return Finding(

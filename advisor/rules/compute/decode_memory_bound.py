@@ -79,12 +79,13 @@ def decode_memory_bound(
     is_shown = bool(decode.mark or decode.paged_attention_count) and not decode.has_prefill
     if reading < LEAST_READING_RATIO or not (is_shown or vector >= LEAST_VECTOR_RATIO):
         return None
-    ridge = (ceilings.ridge_point("bf16") if ceilings is not None else None) or TYPICAL_RIDGE
+    known_ridge = ceilings.ridge_point("bf16") if ceilings is not None else None
+    ridge = known_ridge or TYPICAL_RIDGE
     if decode.sequence_count is not None and decode.sequence_count >= ridge:
         return None
+    needed = f"{ridge:.0f} would be needed" if known_ridge else f"data-center cards need {ridge:.0f} and more"
     batch = (
-        f" at {count_text(decode.sequence_count, 'sequence')} a step, about "
-        f"{decode.sequence_count} FLOP a byte where {ridge:.0f} would be needed"
+        f" at {count_text(decode.sequence_count, 'sequence')} a step, about {decode.sequence_count} FLOP a byte where {needed}"
         if decode.sequence_count is not None
         else ""
     )

@@ -25,12 +25,13 @@ conversions between types or layouts: see CMP107. The optimizer's many small ker
 
 from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix, OptimizerSteps
+from advisor.model.kernels import KernelMix
 from advisor.model.step_time import StepBreakdown
+from advisor.model.waits import OptimizerSteps
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.samples_time import a_mix, an_optimizer
-from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
+from advisor.rules.step_evidence import certainty, per_step_text, seconds_while_computing, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
 
 KINDS = ("elementwise", "normalization", "softmax", "reduction")
@@ -49,11 +50,7 @@ def elementwise_memory_bound(breakdown: StepBreakdown, mix: KernelMix, optimizer
     taken = mix.seconds_of(*KINDS)
     if optimizer is not None and not optimizer.multi_tensor_count:
         taken = max(0.0, taken - (optimizer.device_seconds or 0.0))
-    if not mix.device_seconds or not breakdown.parts:
-        return None
-    # Kernels side by side count twice in the mix; the device's computing time is the most they take.
-    computing = breakdown.seconds["compute"]
-    taken = min(taken, computing * min(1.0, taken / mix.device_seconds))
+    taken = seconds_while_computing(breakdown, mix, taken)
     if taken < LEAST_RATIO * breakdown.window_seconds:
         return None
     saved = FUSED_AWAY_RATIO * taken

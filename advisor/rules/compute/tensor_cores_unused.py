@@ -36,12 +36,7 @@ from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.samples_time import a_ceiling, a_mix
-from advisor.rules.step_evidence import (
-    certainty,
-    per_step_text,
-    step_impact,
-    step_without,
-)
+from advisor.rules.step_evidence import certainty, per_step_text, seconds_while_computing, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
 
 LEAST_RATIO = 0.10
@@ -98,10 +93,7 @@ def _by_trace(breakdown: StepBreakdown, mix: KernelMix, ceilings: DeviceCeilings
     name = mix.device_name or (ceilings.name if ceilings is not None else "this card")
     if capability is None or capability < FIRST_TENSOR_CORES or "GTX 16" in name:
         return None
-    if not mix.device_seconds or not breakdown.parts:
-        return None
-    computing = breakdown.seconds["compute"]
-    taken = computing * min(1.0, mix.fp32_matmul_seconds / mix.device_seconds)
+    taken = seconds_while_computing(breakdown, mix, mix.fp32_matmul_seconds)
     if taken < LEAST_RATIO * breakdown.window_seconds:
         return None
     has_tf32 = capability >= FIRST_TF32

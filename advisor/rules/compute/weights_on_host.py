@@ -25,8 +25,9 @@ kept on the host.
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, Mention
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import CopyProfile, KernelMix
+from advisor.model.kernels import KernelMix
 from advisor.model.step_time import StepBreakdown
+from advisor.model.waits import CopyProfile
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_breakdown, a_case
 from advisor.rules.samples_time import a_copy_group, a_copy_profile

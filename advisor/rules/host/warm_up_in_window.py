@@ -24,8 +24,9 @@ slow steps also occur later, and the rule is silent.
 
 from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix, StepTimes
+from advisor.model.kernels import KernelMix
 from advisor.model.step_time import StepBreakdown
+from advisor.model.waits import StepTimes
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.samples_time import a_step_times

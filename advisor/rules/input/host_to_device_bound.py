@@ -25,8 +25,9 @@ from the host in each step because they do not fit: see CMP119.
 
 from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import CopyProfile, KernelMix
+from advisor.model.kernels import KernelMix
 from advisor.model.step_time import StepBreakdown
+from advisor.model.waits import CopyProfile
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.samples_time import a_copy_group, a_copy_profile

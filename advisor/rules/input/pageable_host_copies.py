@@ -26,8 +26,9 @@ slow because there is much to copy: see INP104.
 from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import CopyGroup, CopyProfile, KernelMix
+from advisor.model.kernels import KernelMix
 from advisor.model.step_time import StepBreakdown
+from advisor.model.waits import CopyGroup, CopyProfile
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.samples_time import a_copy_group, a_copy_profile

@@ -27,8 +27,9 @@ nothing. A loader with too few or too slow workers has another iterator
 
 from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity, Verification
-from advisor.model.kernels import InputWait, KernelMix
+from advisor.model.kernels import KernelMix
 from advisor.model.step_time import Bound, StepBreakdown
+from advisor.model.waits import InputWait
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.samples_time import an_input_wait

@@ -1,6 +1,6 @@
 import pytest
 
-from advisor.model.kernels import CollectiveGroup
+from advisor.model.waits import CollectiveGroup
 from advisor.rules.communication.exposed_communication import exposed_communication
 from advisor.rules.samples import a_breakdown
 from advisor.rules.samples_time import a_communication

@@ -33,3 +33,9 @@ def test_the_optimizers_kernels_are_left_to_the_rule_about_the_optimizer():
 def test_kernels_that_a_compiler_fused_are_not_counted():
     mix = a_mix(seconds=(("matmul", 0.5), ("generated", 0.5)), device_seconds=1.0)
     assert elementwise_memory_bound.check(a_breakdown(), mix, None) is None
+
+
+def test_collectives_are_no_part_of_the_computing_time_that_is_shared_out():
+    mix = a_mix(seconds=(("matmul", 0.6), ("elementwise", 0.4), ("communication", 3.0)), device_seconds=4.0)
+    found = elementwise_memory_bound.check(a_breakdown(exposed_communication=0.4), mix, None)
+    assert found.impact.step_ratio == pytest.approx(0.5 * 0.4 * 0.6)

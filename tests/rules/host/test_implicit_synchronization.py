@@ -1,7 +1,7 @@
 import pytest
 
-from advisor.model.kernels import SynchronizationSite
 from advisor.model.tables import OperatorRow
+from advisor.model.waits import SynchronizationSite
 from advisor.rules.host.implicit_synchronization import implicit_synchronization
 from advisor.rules.samples import a_breakdown
 from advisor.rules.samples_time import a_log_that_mentions, a_synchronizations, a_table

@@ -9,7 +9,7 @@ from advisor.rules.samples_time import a_log_that_mentions, a_mix, a_table, an_i
 LOADER = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 
 
-def check(breakdown=None, wait=None, mix=None, *, table=None, log=None, failure=None):
+def check(breakdown=None, wait=None, mix=None, *, table=None, log=None, failure=None):  # noqa: PLR0913 - the needs of the rule
     return input_bound.check(breakdown, wait, mix, table, log, failure)
 
 

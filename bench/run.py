@@ -1,0 +1,56 @@
+"""Run every benchmark against its peer and write docs/benchmarks.md; `make bench` calls it.
+
+Peers live in an environment of their own (.venv-peers), so that what they pin does not change ours. The corpus must lie beside the clone, or
+ADVISOR_CORPUS name it.
+"""
+
+import os
+import platform
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+PEERS = ROOT / ".venv-peers"
+PAGE = ROOT / "docs" / "benchmarks.md"
+PEER_PACKAGES = ("HolisticTraceAnalysis==0.5.0",)
+
+INTRODUCTION = """# Benchmarks
+
+Made by `make bench`: whole processes on one core, ours and the peer's in turn in one run, medians and their ratios. Absolute times depend on
+the machine; the ratios are what to compare. Python {python}, {cores} cores.
+"""
+
+
+def peers() -> Path:
+    """The peers' Python, installed on first use."""
+    python = PEERS / "bin" / "python"
+    if not python.exists():
+        venv.create(PEERS, with_pip=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", *PEER_PACKAGES], check=True)
+    return python
+
+
+def table_of(script: str, *arguments: str) -> str:
+    """What a benchmark prints."""
+    print(f"running {script} ...", file=sys.stderr)
+    finished = subprocess.run([sys.executable, ROOT / "bench" / script, *arguments], check=True, capture_output=True, text=True, cwd=ROOT)
+    return finished.stdout
+
+
+def main() -> None:
+    """Run all and write the page."""
+    peer = str(peers())
+    sections = {
+        "Start-up": table_of("startup.py"),
+        "Profiler traces, against HolisticTraceAnalysis": table_of("trace_against_hta.py", "--peer-python", peer),
+        "Allocator snapshots, against pickle.load and PyTorch's own viewer": table_of("snapshot_against_memory_viz.py", "--torch", sys.executable),
+    }
+    body = "".join(f"\n## {title}\n\n{table.strip()}\n" for title, table in sections.items())
+    PAGE.write_text(INTRODUCTION.format(python=platform.python_version(), cores=os.cpu_count()) + body, encoding="utf-8")
+    print(body)
+
+
+if __name__ == "__main__":
+    main()
