@@ -95,16 +95,6 @@ def operator_costs(trace: KinetoTrace, breakdown: StepBreakdown, ceilings: Devic
     )
 
 
-def mfu_ratio(costs: OperatorCosts) -> float | None:
-    """FLOPs by the recorded shapes over the dense peak for the whole window; None where unknown.
-
-    Recomputed forward passes count as useful: with activation checkpointing it is an upper bound.
-    """
-    if not costs.is_device_time or not costs.flops or not costs.peak_flops:
-        return None
-    return costs.flops / (costs.window_seconds * costs.peak_flops) if costs.window_seconds else None
-
-
 def _device_sums(trace: KinetoTrace, device: int) -> tuple[dict[str, _Sum], dict[Key, _Kind]]:
     timeline = device_timeline(trace, device)
     rows, seconds = timeline.rows, timeline.duration_ns / SECOND_NS

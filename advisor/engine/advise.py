@@ -15,7 +15,7 @@ from advisor.model.failure import Failure
 from advisor.model.finding import RuledOut
 from advisor.model.memory import MemoryLedger
 from advisor.model.report import Diagnosis, FaultedRule, Report, SkippedRule
-from advisor.model.step_time import OperatorCost, StepBreakdown
+from advisor.model.step_time import StepBreakdown
 from advisor.rules.registry import REGISTRY, Entry
 from advisor.rules.rule import Rule
 
@@ -45,8 +45,8 @@ def advise(case: Case, rules: Sequence[Rule | Entry] = REGISTRY) -> Report:
     return Report(
         diagnoses=tuple(_diagnosis(place, item, explains.get(item.code, ())) for place, item in enumerate(ranked, start=1)),
         memory=ledger,
-        time=deciding.primary(StepBreakdown),
-        operators=_operators(deciding),
+        time=_time(deciding),
+        operators=costs.operators if (costs := _costs(deciding)) else (),
         checked_count=sum(outcome.was_checked for outcome in outcomes.values()),
         skipped=_skipped(outcomes),
         faulted=_faulted(outcomes, resolvers),
@@ -55,9 +55,17 @@ def advise(case: Case, rules: Sequence[Rule | Entry] = REGISTRY) -> Report:
     )
 
 
-def _operators(resolver: Resolver) -> tuple[OperatorCost, ...]:
-    costs = cast("tuple[OperatorCosts, ...]", resolver.named("OperatorCosts"))
-    return costs[0].operators if costs else ()
+def _costs(resolver: Resolver) -> "OperatorCosts | None":
+    found = cast("tuple[OperatorCosts, ...]", resolver.named("OperatorCosts"))
+    return next(iter(found), None)
+
+
+def _time(resolver: Resolver) -> StepBreakdown | None:
+    """The breakdown, with the MFU where the shapes and the device's peak are known; one above 1 is a contradiction, hence unknown."""
+    breakdown, costs = resolver.primary(StepBreakdown), _costs(resolver)
+    if breakdown is None or costs is None or costs.mfu_ratio is None or costs.mfu_ratio > 1:
+        return breakdown
+    return replace(breakdown, mfu_ratio=costs.mfu_ratio)
 
 
 def _shortage_bytes(failure: Failure | None) -> int | None:

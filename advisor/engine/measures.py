@@ -52,6 +52,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(makes="DriverAllocations", needs=_TIMED, function="driver_allocations:driver_allocations"),
     Measure(makes="OptimizerSteps", needs=_TIMED, function="optimizer_steps:optimizer_steps"),
     Measure(makes="AttentionMix", needs=_TIMED, function="attention_mix:attention_mix"),
+    Measure(makes="OperatorTable", needs=("LogText",), function="quoted_table:quoted_table"),
     Measure(makes="StepTimes", needs=("KinetoTrace",), function="step_times:step_times"),
     Measure(makes="OperatorCosts", needs=(*_TIMED, "DeviceCeilings?"), function="operator_costs:operator_costs"),
     Measure(makes="DecodeSigns", needs=(*_TIMED, "OperatorCosts?"), function="decode_signs:decode_signs"),

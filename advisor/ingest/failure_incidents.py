@@ -13,7 +13,7 @@ MOST_FAILURES = 256
 _COPIES_KEPT = 3
 """Places of one failure whose surroundings are looked at: a logger, the traceback, an outer handler, the launcher."""
 
-_INCIDENTS_COMPARED = 96
+_INCIDENTS_COMPARED = 64
 """Earlier failures that a message is compared with; its copies follow it, after at most one message of each rank."""
 
 

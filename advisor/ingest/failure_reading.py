@@ -117,7 +117,8 @@ def _messages(log: LogLines, line: LogLine, recognizers: Sequence[Recognizer]) -
         recognizer, reading, said = _first_reading(text, (), recognizers)
         if recognizer is None or reading is None:
             return
-        behind = _continuation(log, line) if behind is None else behind
+        if behind is None and not _is_whole(reading):
+            behind = _continuation(log, line)
         if behind:
             _, fuller, longer = _first_reading(text, behind, (recognizer,))
             reading, said = (fuller, longer) if fuller is not None else (reading, said)
@@ -127,6 +128,11 @@ def _messages(log: LogLines, line: LogLine, recognizers: Sequence[Recognizer]) -
         if reading.end >= len(text) or reading.end <= 0:
             return
         text = text[reading.end :]
+
+
+def _is_whole(reading: FailureText) -> bool:
+    """Whether a message lacks nothing that a line below it could add."""
+    return not reading.gaps and "total_bytes" in reading.figures and "allocated_bytes" in reading.figures
 
 
 def _first_reading(

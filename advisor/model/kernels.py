@@ -243,6 +243,16 @@ class OperatorCosts(Evidence):
     peak_dtype: str = ""
     peak_source: str = ""
 
+    @property
+    def mfu_ratio(self) -> float | None:
+        """FLOPs by the recorded shapes over the dense peak for the whole window; None where unknown.
+
+        Recomputed forward passes count as useful: with activation checkpointing it is an upper bound.
+        """
+        if not self.is_device_time or not self.flops or not self.peak_flops or not self.window_seconds:
+            return None
+        return self.flops / (self.window_seconds * self.peak_flops)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DecodeSigns(Evidence):

@@ -87,6 +87,11 @@ class StepBreakdown(Evidence):
     mfu_ratio: float | None = None
     notes: tuple[str, ...] = ()
 
+    @property
+    def is_of_device(self) -> bool:
+        """Whether the parts are a device's; of a job on the processor they are the processor's."""
+        return self.device_index is not None and bool(self.parts)
+
     def per_step(self, part: str) -> float | None:
         """Seconds a step of a part; None where steps or parts are unknown."""
         if not self.step_count or part not in self.seconds:

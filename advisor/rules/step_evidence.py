@@ -44,7 +44,7 @@ def seconds_while_computing(breakdown: StepBreakdown, mix: KernelMix, kernel_sec
     Kernels side by side count twice in a mix, so their share of it is taken, of the time that is a part of the window. 0 where nothing
     computes or no device activity is recorded.
     """
-    if mix.computing_seconds <= 0 or not breakdown.parts:
+    if mix.computing_seconds <= 0 or not breakdown.is_of_device:
         return 0.0
     return breakdown.seconds["compute"] * min(1.0, kernel_seconds / mix.computing_seconds)
 

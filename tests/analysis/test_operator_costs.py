@@ -1,7 +1,7 @@
 import pytest
 from analysis.hand_made_trace import HandMadeTrace, a_breakdown_of
 
-from advisor.analysis.operator_costs import mfu_ratio, operator_costs
+from advisor.analysis.operator_costs import operator_costs
 from advisor.model.step_time import Bound
 from advisor.rules.samples_time import a_ceiling
 
@@ -103,8 +103,8 @@ def test_utilization_is_of_the_whole_window():
     seconds = PRODUCT_FLOPS / 312e12
     trace = a_product(HandMadeTrace(), 0, seconds * 1e6, external_id=1)
     costs = costs_of(trace, a_ceiling(), window_seconds=4 * seconds)
-    assert mfu_ratio(costs) == pytest.approx(0.25)
-    assert mfu_ratio(costs_of(trace)) is None
+    assert costs.mfu_ratio == pytest.approx(0.25)
+    assert costs_of(trace).mfu_ratio is None
 
 
 def test_no_more_than_twenty_operators_are_listed_and_all_are_in_the_sum():

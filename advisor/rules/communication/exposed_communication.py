@@ -43,7 +43,7 @@ NAMED_GROUPS = 3
 @rule("COM101", "exposed-communication")
 def exposed_communication(breakdown: StepBreakdown, communication: Communication | None, mix: KernelMix | None) -> Finding | None:
     """Fire where collectives are alone on the device for a tenth of the time."""
-    if not breakdown.parts:
+    if not breakdown.is_of_device:
         return None
     exposed = breakdown.seconds["exposed_communication"]
     if exposed < LEAST_RATIO * breakdown.window_seconds:

@@ -45,7 +45,7 @@ def attention_not_fused(breakdown: StepBreakdown, attention: AttentionMix, mix: 
     """Fire where written-out attention takes a tenth of the time."""
     if not attention.unfused_count or not attention.device_seconds:
         return None
-    if breakdown.parts:
+    if breakdown.is_of_device:
         computing = breakdown.seconds["compute"]
         taken = computing * min(1.0, attention.unfused_seconds / attention.device_seconds)
     else:

@@ -74,7 +74,7 @@ def conversion_heavy(breakdown: StepBreakdown | None, mix: KernelMix | None, tab
 
 def _by_trace(breakdown: StepBreakdown, mix: KernelMix) -> Finding | None:
     share = mix.seconds_of("copy") / mix.computing_seconds if mix.computing_seconds else 0.0
-    if share < LEAST_RATIO or not breakdown.parts:
+    if share < LEAST_RATIO or not breakdown.is_of_device:
         return None
     taken = seconds_while_computing(breakdown, mix, mix.seconds_of("copy"))
     is_layout = mix.layout_seconds >= mix.seconds_of("copy") / 2

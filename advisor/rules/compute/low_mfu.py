@@ -66,7 +66,7 @@ def low_mfu(
     decode: DecodeSigns | None,
 ) -> Finding | None:
     """Fire, as information, where known FLOPs are a small part of a known peak."""
-    if not costs.is_device_time or not costs.flops or not costs.peak_flops or not breakdown.parts:
+    if not costs.is_device_time or not costs.flops or not costs.peak_flops or not breakdown.is_of_device:
         return None
     if costs.modelled_seconds < LEAST_MODELLED_RATIO * costs.total_seconds:
         return None

@@ -59,7 +59,7 @@ def many_tiny_matmuls(
     """Fire on hundreds of products a step that are shorter than two launches."""
     count, products = mix.tiny_matmul_count, mix.count_of("matmul")
     least = FEWEST_A_STEP * breakdown.step_count if breakdown.step_count else FEWEST_IN_WINDOW
-    if count < least or count < LEAST_TINY_RATIO * products or not breakdown.parts:
+    if count < least or count < LEAST_TINY_RATIO * products or not breakdown.is_of_device:
         return None
     if launches is not None and launches.graph_kernel_ratio > MOST_GRAPH_RATIO:
         return None

@@ -106,7 +106,7 @@ def launch_bound(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
     """Fire on idle time that launches explain, else on a table's totals, else on a log's words."""
     if breakdown is not None:
         found = None
-        if launches is not None and breakdown.parts:
+        if launches is not None and breakdown.is_of_device:
             found = _by_trace(breakdown, launches, mix)
         return found
     if table is not None and (found := _by_table(table)) is not None:

@@ -98,7 +98,7 @@ def input_bound(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
 
 
 def _by_trace(breakdown: StepBreakdown, wait: InputWait, mix: KernelMix | None) -> Finding | None:
-    if breakdown.parts:
+    if breakdown.is_of_device:
         lost, who = breakdown.seconds["input_wait"], "The device idles"
     else:  # a job on the CPU: the processor that waits is the one that would compute
         lost, who = wait.wait_seconds, "The job stands still"

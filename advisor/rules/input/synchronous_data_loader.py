@@ -45,10 +45,10 @@ def synchronous_data_loader(breakdown: StepBreakdown, wait: InputWait, mix: Kern
     """Fire where the iterator is the single-process one and the job stands still inside it."""
     if not wait.is_single_process:
         return None
-    lost = breakdown.seconds["input_wait"] if breakdown.parts else wait.wait_seconds
+    lost = breakdown.seconds["input_wait"] if breakdown.is_of_device else wait.wait_seconds
     if lost < LEAST_RATIO * breakdown.window_seconds:
         return None
-    who = "The device idles" if breakdown.parts else "The job stands still"
+    who = "The device idles" if breakdown.is_of_device else "The job stands still"
     return Finding(
         statement=(
             f"{who} {per_step_text(breakdown, lost)} while the training process prepares the next "
@@ -72,7 +72,7 @@ def synchronous_data_loader(breakdown: StepBreakdown, wait: InputWait, mix: Kern
                 source=wait.source,
             ),
             Observation(
-                statement=f"meanwhile the device idled for {seconds_text(lost)}",
+                statement=f"meanwhile {'the device idled' if breakdown.is_of_device else 'nothing was computed'} for {seconds_text(lost)}",
                 value=lost,
                 unit="seconds",
                 source=breakdown.source,
