@@ -45,7 +45,9 @@ def main() -> None:
     sections = {
         "Start-up": table_of("startup.py"),
         "Profiler traces, against HolisticTraceAnalysis": table_of("trace_against_hta.py", "--peer-python", peer),
-        "Allocator snapshots, against pickle.load and PyTorch's own viewer": table_of("snapshot_against_memory_viz.py", "--torch", sys.executable),
+        "Allocator snapshots, against pickle.load and PyTorch's own viewer": table_of(
+            "snapshot_against_memory_viz.py", "--torch", sys.executable
+        ),
     }
     body = "".join(f"\n## {title}\n\n{table.strip()}\n" for title, table in sections.items())
     PAGE.write_text(INTRODUCTION.format(python=platform.python_version(), cores=os.cpu_count()) + body, encoding="utf-8")

@@ -1,6 +1,6 @@
 """Time what a user waits for: `--help`, and the diagnosis of a 20 KB log; whole processes, medians.
 
-    python bench/startup.py [--runs 11]
+python bench/startup.py [--runs 11]
 """
 
 import argparse

@@ -59,9 +59,7 @@ def _entries(row: dict[str, str]) -> Iterator[str]:
     names = prose.SPLIT.get(row["gpu"])
     if names:
         for index, name in enumerate(names):
-            yield _entry(
-                name, row["gpu"], {key: _part(cell, index, len(names)) for key, cell in row.items()}
-            )
+            yield _entry(name, row["gpu"], {key: _part(cell, index, len(names)) for key, cell in row.items()})
         return
     name, die_count = prose.DIES.get(row["gpu"], (row["gpu"], 1))
     cells = dict(row)
@@ -88,9 +86,7 @@ def _entry(name: str, row_name: str, cells: dict[str, str]) -> str:
             return f"{name_of_figure} = {number}\n"
         text = json.dumps(exceptions.get(key, cited))
         verified = str(row_is_verified and key not in exceptions).lower()
-        return (
-            f"{name_of_figure} = {{ value = {number}, source = {text}, verified = {verified} }}\n"
-        )
+        return f"{name_of_figure} = {{ value = {number}, source = {text}, verified = {verified} }}\n"
 
     lines = [
         "\n[[device]]\n",
@@ -131,9 +127,7 @@ def _peaks(cells: dict[str, str]) -> dict[str, float]:
     return found | {dtype: float(cells[column]) for dtype, column in PEAKS.items() if cells[column]}
 
 
-def _measured(
-    row_name: str, cells: dict[str, str], figure: Callable[[str, float, str], str]
-) -> Iterator[str]:
+def _measured(row_name: str, cells: dict[str, str], figure: Callable[[str, float, str], str]) -> Iterator[str]:
     best: dict[str, tuple[float, str]] = {}
     if cells["mamf_bf16_measured_tflops"]:
         best["bf16"] = (float(cells["mamf_bf16_measured_tflops"]), prose.ENGINEERING)
@@ -150,9 +144,7 @@ def main(arguments: list[str]) -> None:
     """Write the catalogue."""
     default = Path(__file__).parents[1] / "advisor" / "hardware" / "catalogue.toml"
     target = Path(arguments[1]) if len(arguments) > 1 else default
-    target.write_text(
-        catalogue_text(Path(arguments[0]).read_text(encoding="utf-8")), encoding="utf-8"
-    )
+    target.write_text(catalogue_text(Path(arguments[0]).read_text(encoding="utf-8")), encoding="utf-8")
 
 
 if __name__ == "__main__":

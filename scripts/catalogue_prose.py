@@ -44,9 +44,7 @@ SOURCES = {
     "GB200 (per GPU)": f"{KLOCKWOOD}; {TITAN}; {ENGINEERING}",
     "B300 / GB300": f"{TITAN}; {ENGINEERING}; itkb.uw.cz",
     "MI210": f"{INDUCTOR}; {ANALYSIS}",
-    "MI250X (OAM = 2 GCD)": (
-        f"{TITAN} (per die); {ENGINEERING} and {ANALYSIS} (module, halved here)"
-    ),
+    "MI250X (OAM = 2 GCD)": (f"{TITAN} (per die); {ENGINEERING} and {ANALYSIS} (module, halved here)"),
     "MI300X": f"{INDUCTOR}; {TITAN}; {ENGINEERING}; aiwiki.ai",
     "MI325X": f"{ENGINEERING}; {TITAN}; wiaix.com",
     "MI350X": f"{INDUCTOR}; wccftech",
@@ -106,82 +104,38 @@ UNVERIFIED = {
 """Figures that their row's sources do not settle, with what they rest on instead."""
 
 NOTES = {
-    "V100 SXM2 16/32GB": (
-        "No bf16, tf32 or fp8 on the tensor cores. A figure of 112 belongs to the PCIe card."
-    ),
+    "V100 SXM2 16/32GB": ("No bf16, tf32 or fp8 on the tensor cores. A figure of 112 belongs to the PCIe card."),
     "V100 PCIe 16/32GB": "The V100S (130 TFLOP/s, 1,134 GB/s) is another card.",
     "T4": "No bf16 on the tensor cores: it is emulated and slow.",
-    "GeForce RTX 2080 Ti": (
-        "The Founders Edition boosts to 1635 MHz: 56.9 fp16. A figure of 28.5 is not of the tensor "
-        "cores."
-    ),
-    "GeForce RTX 3090": (
-        "A figure of 35.6 for fp16 is not of the tensor cores: half of what they do."
-    ),
-    "GeForce RTX 4090": (
-        "82.6 for bf16 is not of the tensor cores; 661 in the press is fp16 accumulation with "
-        "sparsity."
-    ),
-    "GeForce RTX 5090": (
-        "838 in the press is fp16 accumulation with sparsity, four times the figure here. Not a "
-        "small B200."
-    ),
+    "GeForce RTX 2080 Ti": ("The Founders Edition boosts to 1635 MHz: 56.9 fp16. A figure of 28.5 is not of the tensor cores."),
+    "GeForce RTX 3090": ("A figure of 35.6 for fp16 is not of the tensor cores: half of what they do."),
+    "GeForce RTX 4090": ("82.6 for bf16 is not of the tensor cores; 661 in the press is fp16 accumulation with sparsity."),
+    "GeForce RTX 5090": ("838 in the press is fp16 accumulation with sparsity, four times the figure here. Not a small B200."),
     "A10": "Not the A10G and not the A100.",
-    "A10G": (
-        "Not the A10: fewer tensor operations. Tables that say 125 or 62.5 mix the cards up; int8 "
-        "is contested."
-    ),
+    "A10G": ("Not the A10: fewer tensor operations. Tables that say 125 or 62.5 mix the cards up; int8 is contested."),
     "A40": "Reports 45 GB where ECC is on.",
     "RTX A6000": "309.7 is with sparsity; 38.7 for bf16 is not of the tensor cores.",
     "RTX 6000 Ada": "Neither the Quadro RTX 6000 (Turing) nor the RTX PRO 6000 (Blackwell).",
     "A100 SXM4 40GB": "No fp8. Some tables give NVLink per direction (300).",
-    "A100 SXM4 80GB": (
-        "No fp8. Some tables give NVLink per direction (300) and round the bandwidth to 2.0 TB/s."
-    ),
+    "A100 SXM4 80GB": ("No fp8. Some tables give NVLink per direction (300) and round the bandwidth to 2.0 TB/s."),
     "A100 PCIe 40GB": "No fp8. NVLink only over a bridge between two cards.",
-    "A100 PCIe 80GB": (
-        "No fp8. NVLink only over a bridge between two cards. Some round the bandwidth to 2.0 TB/s."
-    ),
-    "L4": (
-        "242 (fp16) and 485 (fp8) are with sparsity. Torch's own table gives this card an H100's "
-        "bandwidth."
-    ),
+    "A100 PCIe 80GB": ("No fp8. NVLink only over a bridge between two cards. Some round the bandwidth to 2.0 TB/s."),
+    "L4": ("242 (fp16) and 485 (fp8) are with sparsity. Torch's own table gives this card an H100's bandwidth."),
     "L40": "One source computes twice this dense rate from clocks; measure before trusting either.",
     "L40S": "366, 733 and 1,466 as some print them are rounded or with sparsity.",
-    "H100 SXM5 80GB": (
-        "1,979 (bf16) and 3,958 (fp8) are with sparsity. Some tables use 3,072 GB/s or round to "
-        "1,000."
-    ),
+    "H100 SXM5 80GB": ("1,979 (bf16) and 3,958 (fp8) are with sparsity. Some tables use 3,072 GB/s or round to 1,000."),
     "H100 PCIe 80GB": "Bandwidth is also quoted as 2,039 GB/s. NVLink only over a bridge.",
-    "H100 NVL 94GB": (
-        "Early material gives the pair (188 GB, twice everything). The SM count is recalled."
-    ),
+    "H100 NVL 94GB": ("Early material gives the pair (188 GB, twice everything). The SM count is recalled."),
     "H200 SXM": "1,979 (bf16) is with sparsity. The driver reports 139 to 140 GiB.",
     "H20 96GB": "No datasheet is published worldwide. Not the H200.",
     "GH200 96/144GB": "1,979 (bf16) is with sparsity. The power is the module's, with its CPU.",
     "B100": "Hardly shipped. 3,500 for bf16 is with sparsity.",
-    "B200 SXM (HGX)": (
-        "180 GB is what can be used of 192. tf32 is also quoted as 1,125, fp64 as 37; fp8 of 9,000 "
-        "is with sparsity."
-    ),
-    "GB200 (per GPU)": (
-        "One of the two GPUs of a superchip. Sheets differ on fp64 (40 or 45) and fp32 (80 or 90)."
-    ),
-    "B300 / GB300": (
-        "Sources contradict each other on bf16 and fp8. int8 was reduced. The capability is "
-        "recalled."
-    ),
-    "MI210": (
-        "fp32 is the matrix rate; vector code reaches 22.6. Bandwidth is also quoted as 1,600 GB/s."
-    ),
-    "MI250X (OAM = 2 GCD)": (
-        "Two dies; PyTorch sees each as a device, and these figures are one die's. The power is "
-        "the module's."
-    ),
-    "MI300X": (
-        "Measured peaks stay near 54% of the datasheet: against the datasheet much looks worse "
-        "than it is."
-    ),
+    "B200 SXM (HGX)": ("180 GB is what can be used of 192. tf32 is also quoted as 1,125, fp64 as 37; fp8 of 9,000 is with sparsity."),
+    "GB200 (per GPU)": ("One of the two GPUs of a superchip. Sheets differ on fp64 (40 or 45) and fp32 (80 or 90)."),
+    "B300 / GB300": ("Sources contradict each other on bf16 and fp8. int8 was reduced. The capability is recalled."),
+    "MI210": ("fp32 is the matrix rate; vector code reaches 22.6. Bandwidth is also quoted as 1,600 GB/s."),
+    "MI250X (OAM = 2 GCD)": ("Two dies; PyTorch sees each as a device, and these figures are one die's. The power is the module's."),
+    "MI300X": ("Measured peaks stay near 54% of the datasheet: against the datasheet much looks worse than it is."),
     "MI325X": "Another measurement of bf16 gives 784.9.",
     "MI350X": "The number of compute units is recalled.",
     "MI355X": "fp4 gains nothing from sparsity. No tf32 in hardware (recalled).",
@@ -257,12 +211,8 @@ ALIASES = {
 
 ASSUMED = {
     "H100 SXM5 80GB": {"h100": "the PCIe and the NVL card are called H100 as well"},
-    "A100 SXM4 80GB": {
-        "a100-80gb": "the PCIe card of 80 GB is called so as well, and has 1,935 GB/s"
-    },
-    "A100 SXM4 40GB": {
-        "a100-40gb": "the PCIe card of 40 GB is called so as well, and draws less power"
-    },
+    "A100 SXM4 80GB": {"a100-80gb": "the PCIe card of 80 GB is called so as well, and has 1,935 GB/s"},
+    "A100 SXM4 40GB": {"a100-40gb": "the PCIe card of 40 GB is called so as well, and draws less power"},
 }
 """Short names that fit several cards, with the card that is taken and what else they could mean;
 said in every answer."""

@@ -26,8 +26,8 @@ def table_text() -> str:
     rows = []
     for module in modules():
         rule = rule_of(module)
-        required = tuple(need.kind.__name__ for need in rule.needs if not need.optional)
-        optional = tuple(need.kind.__name__ for need in rule.needs if need.optional)
+        required = tuple(need.kind for need in rule.needs if not need.optional)
+        optional = tuple(need.kind for need in rule.needs if need.optional)
         rows.append((rule.code, rule.name, module, required, optional))
     return HEADER + "".join(f"    {row!r},\n".replace("'", '"') for row in sorted(rows)) + ")\n"
 

@@ -43,22 +43,16 @@ def point(scenario):
 
 
 def prefill():
-    return point(
-        Scenario(device=H100, model=MODEL, phase=Phase.PREFILL, batches=(1,), context_tokens=4096)
-    )
+    return point(Scenario(device=H100, model=MODEL, phase=Phase.PREFILL, batches=(1,), context_tokens=4096))
 
 
 def other_card():
     model = model_of("70B")
-    return Scenario(
-        device=require("500TFLOPS,2TB/s"), model=model, phase=Phase.DECODE, batches=(1,)
-    )
+    return Scenario(device=require("500TFLOPS,2TB/s"), model=model, phase=Phase.DECODE, batches=(1,))
 
 
 def train(**fields):
-    return estimate_training(
-        MODEL, TrainingPlan(**({"batch_count": 1, "sequence_tokens": 4096} | fields))
-    )
+    return estimate_training(MODEL, TrainingPlan(**({"batch_count": 1, "sequence_tokens": 4096} | fields)))
 
 
 def states_bytes(**fields):
@@ -207,9 +201,7 @@ FIGURES = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("name", "figure", "expected", "digits"), FIGURES, ids=[row[0] for row in FIGURES]
-)
+@pytest.mark.parametrize(("name", "figure", "expected", "digits"), FIGURES, ids=[row[0] for row in FIGURES])
 def test_the_page_states_it_so(name, figure, expected, digits):
     assert round(figure(), digits) == expected, name
 
@@ -265,9 +257,7 @@ def test_the_command_states_the_ceilings_of_the_page():
 
 
 def test_the_command_states_the_prefill_of_the_page():
-    text = run_cli(
-        "roofline", "--device", "H100", "--model", "llama-3-8b", "--phase", "prefill"
-    ).out
+    text = run_cli("roofline", "--device", "H100", "--model", "llama-3-8b", "--phase", "prefill").out
     for figure in ("66 TFLOP", "67 ms", "4,096 FLOP", "compute-bound"):
         assert figure in text
 
@@ -307,10 +297,7 @@ def test_the_command_states_the_blocks_of_the_page(options, figures):
 def test_doubling_the_ffn_doubles_its_parameters_its_flops_and_the_time_to_read_it():
     before = decode()
     after = apply_change(before, "ffn", "x2")
-    old, new = (
-        next(cost for cost in part_costs(scenario, 1) if cost.part is Part.FFN)
-        for scenario in (before, after)
-    )
+    old, new = (next(cost for cost in part_costs(scenario, 1) if cost.part is Part.FFN) for scenario in (before, after))
     assert new.parameter_count == 2 * old.parameter_count
     assert new.flops == 2 * old.flops
     assert new.read_seconds == pytest.approx(2 * old.read_seconds)
@@ -322,9 +309,7 @@ def test_a_mixture_saves_compute_and_not_memory_and_at_a_large_batch_not_traffic
     assert after.model.parameter_count == pytest.approx(before.model.parameter_count, rel=1e-3)
     assert after.model.active_parameter_count < 0.5 * before.model.parameter_count
     single = compare(before, after)[0]
-    assert single.step_ratio == pytest.approx(
-        after.model.active_parameter_count / before.model.parameter_count, rel=0.01
-    )
+    assert single.step_ratio == pytest.approx(after.model.active_parameter_count / before.model.parameter_count, rel=0.01)
     large = compare(decode(64), apply_change(decode(64), "experts", "8/2"))[0]
     assert large.after.weight_bytes == pytest.approx(large.before.weight_bytes, rel=1e-3)
     assert large.after.flops < 0.5 * large.before.flops
@@ -338,9 +323,7 @@ def test_scores_grow_with_the_square_of_the_context_and_the_cache_with_the_conte
 def test_four_bit_weights_are_a_quarter_of_decode_and_nothing_of_training():
     quarter = compare(decode(), apply_change(decode(), "weights", "int4"))[0]
     assert quarter.step_ratio == pytest.approx(0.25)
-    training = Scenario(
-        device=H100, model=MODEL, phase=Phase.TRAIN, batches=(1,), context_tokens=4096
-    )
+    training = Scenario(device=H100, model=MODEL, phase=Phase.TRAIN, batches=(1,), context_tokens=4096)
     nothing = compare(training, apply_change(training, "weights", "int4"))[0]
     assert nothing.step_ratio == 1.0
     assert nothing.before.bound is Bound.COMPUTE
@@ -348,10 +331,7 @@ def test_four_bit_weights_are_a_quarter_of_decode_and_nothing_of_training():
 
 def test_lora_shrinks_gradients_and_states_together_and_activations_not_at_all():
     full, lora = train(), train(lora_rank=16)
-    share = (
-        trainable_count(MODEL, TrainingPlan(batch_count=1, sequence_tokens=1, lora_rank=16))
-        / MODEL.parameter_count
-    )
+    share = trainable_count(MODEL, TrainingPlan(batch_count=1, sequence_tokens=1, lora_rank=16)) / MODEL.parameter_count
     for block in ("gradients", "optimizer_states"):
         assert lora.block_bytes(block) == pytest.approx(share * full.block_bytes(block))
     assert lora.block_bytes("activations") == full.block_bytes("activations")
@@ -365,6 +345,4 @@ def test_generation_has_no_gradients_and_training_no_cache():
 
 
 def test_a_bare_size_stands_for_its_parameters_alone():
-    assert model_of("70B") == ModelSize(
-        name="70B", parameter_count=70 * 10**9, active_parameter_count=70 * 10**9
-    )
+    assert model_of("70B") == ModelSize(name="70B", parameter_count=70 * 10**9, active_parameter_count=70 * 10**9)

@@ -49,7 +49,5 @@ def dtype_named(text: str) -> str:
     name = text.strip().lower().removeprefix("torch.")
     name = SPELLINGS.get(name, name)
     if name not in BYTES_PER_ELEMENT:
-        raise WrongUsage(
-            f"unknown precision {text[:40]!r}", f"known: {', '.join(BYTES_PER_ELEMENT)}"
-        )
+        raise WrongUsage(f"unknown precision {text[:40]!r}", f"known: {', '.join(BYTES_PER_ELEMENT)}")
     return name

@@ -82,9 +82,7 @@ def remedies(model: ModelSize, plan: TrainingPlan, capacity: Capacity) -> tuple[
     tried = []
     for title, options, changed in _changes(model, plan):
         estimate = estimate_training(model, changed)
-        tried.append(
-            Remedy(title=title, options=options, estimate=estimate, fit=estimate.fit(capacity))
-        )
+        tried.append(Remedy(title=title, options=options, estimate=estimate, fit=estimate.fit(capacity)))
     order = (Fit.FITS, Fit.TOO_NEAR, Fit.UNKNOWN, Fit.DOES_NOT_FIT)
     return tuple(sorted(tried, key=lambda remedy: order.index(remedy.fit)))
 

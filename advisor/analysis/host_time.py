@@ -24,9 +24,7 @@ LATENCY_NS = 100_000
 """Nanoseconds: a kernel starts about 5 µs after its launch, under a profiler up to some tens. One
 that starts later than this after its launch waits for something else."""
 
-WAITING_CALL = re.compile(
-    r"^(?:cuda|hip|cu)\w*Synchronize$|^(?:cuda|hip)Memcpy(?:2D|3D|WithStream|ToSymbol|FromSymbol)?$"
-).search
+WAITING_CALL = re.compile(r"^(?:cuda|hip|cu)\w*Synchronize$|^(?:cuda|hip)Memcpy(?:2D|3D|WithStream|ToSymbol|FromSymbol)?$").search
 """Calls that return only when the device is done."""
 
 

@@ -58,9 +58,7 @@ def estimate_inference(model: ModelSize, plan: InferencePlan) -> MemoryEstimate:
     at_once = sequence_tokens if plan.prefill_tokens is None else plan.prefill_tokens
     items = (
         *_weights(model, plan.weights_dtype, device_count),
-        *_cache(
-            model, batch_count, sequence_tokens, BYTES_PER_ELEMENT[plan.kv_dtype], device_count
-        ),
+        *_cache(model, batch_count, sequence_tokens, BYTES_PER_ELEMENT[plan.kv_dtype], device_count),
         *_running(model, batch_count, sequence_tokens, max(at_once, batch_count)),
     )
     ceiling = total([item.ceiling_bytes for item in items])
@@ -68,14 +66,9 @@ def estimate_inference(model: ModelSize, plan: InferencePlan) -> MemoryEstimate:
     assumed = total([item.ceiling_bytes for item in overhead])
     notes = ["Under no_grad generation keeps no gradients, no states and one layer's activations."]
     if at_once < batch_count * sequence_tokens:
-        notes.append(
-            "generate() of transformers prefills the whole batch at once: that is --prefill-tokens "
-            "batch × sequence."
-        )
+        notes.append("generate() of transformers prefills the whole batch at once: that is --prefill-tokens batch × sequence.")
     if device_count > 1:
-        notes.append(
-            "Split over devices by heads and columns; communication buffers are not counted."
-        )
+        notes.append("Split over devices by heads and columns; communication buffers are not counted.")
     return MemoryEstimate(
         items=(*items, *overhead),
         floor_bytes=sum(item.least_bytes or 0 for item in (*items, *overhead)),
@@ -88,9 +81,7 @@ def estimate_inference(model: ModelSize, plan: InferencePlan) -> MemoryEstimate:
 def _weights(model: ModelSize, dtype: str, devices: int) -> Iterator[MemoryItem]:
     per = BYTES_PER_ELEMENT[dtype]
     counted = math.ceil(model.parameter_count * per / devices)
-    basis = f"{model.parameter_count:,} parameters × {per:g} bytes" + (
-        f" / {devices} devices" if devices > 1 else ""
-    )
+    basis = f"{model.parameter_count:,} parameters × {per:g} bytes" + (f" / {devices} devices" if devices > 1 else "")
     yield MemoryItem(
         name=f"weights in {dtype}",
         block="weights",
@@ -102,10 +93,7 @@ def _weights(model: ModelSize, dtype: str, devices: int) -> Iterator[MemoryItem]
         return
     linear = model.linear_parameter_count
     quantized = model.parameter_count if linear is None else linear
-    held = (
-        quantized * (per + SCALES_CEILING_BYTES)
-        + (model.parameter_count - quantized) * UNQUANTIZED_BYTES
-    )
+    held = quantized * (per + SCALES_CEILING_BYTES) + (model.parameter_count - quantized) * UNQUANTIZED_BYTES
     yield MemoryItem(
         name="scales, and what loaders leave in bf16",
         block="weights",
@@ -115,17 +103,13 @@ def _weights(model: ModelSize, dtype: str, devices: int) -> Iterator[MemoryItem]
     )
 
 
-def _cache(
-    model: ModelSize, batch: int, sequence: int, element_bytes: float, devices: int
-) -> Iterator[MemoryItem]:
+def _cache(model: ModelSize, batch: int, sequence: int, element_bytes: float, devices: int) -> Iterator[MemoryItem]:
     shape = model.shape
     if shape is None:
         yield _unknown("KV cache", "kv_cache")
         return
     split = 1 if shape.latent else min(devices, shape.kv_head_count)
-    windowed = kv_cache_bytes(
-        shape, batch_count=batch, context_tokens=sequence, element_bytes=element_bytes
-    )
+    windowed = kv_cache_bytes(shape, batch_count=batch, context_tokens=sequence, element_bytes=element_bytes)
     whole = math.ceil(batch * sequence * kv_elements_per_token(shape) * element_bytes / split)
     width = f"2 × {shape.kv_head_count} heads × {shape.head_size}"
     if shape.latent:
@@ -136,16 +120,11 @@ def _cache(
         counted_bytes=whole,
         floor_bytes=math.ceil(windowed / split),
         ceiling_bytes=whole,
-        basis=(
-            f"{batch} × {sequence:,} tokens × {shape.layer_count} layers × {width} × "
-            f"{element_bytes:g} bytes"
-        ),
+        basis=(f"{batch} × {sequence:,} tokens × {shape.layer_count} layers × {width} × {element_bytes:g} bytes"),
     )
 
 
-def _running(
-    model: ModelSize, batch: int, sequence: int, prefill_tokens: int
-) -> Iterator[MemoryItem]:
+def _running(model: ModelSize, batch: int, sequence: int, prefill_tokens: int) -> Iterator[MemoryItem]:
     shape = model.shape
     if shape is None:
         yield _unknown("activations of the running layer", "activations")
@@ -157,9 +136,7 @@ def _running(
         counted_bytes=math.ceil(widest_layer_bytes(kept, prefill_tokens, eager=False)),
         floor_bytes=math.ceil(widest_layer_bytes(kept, batch, eager=False)),
         ceiling_bytes=math.ceil(widest_layer_bytes(kept, prefill_tokens, eager=True)),
-        basis=(
-            f"a prefill of {prefill_tokens:,} tokens at a time; at least one token of each request"
-        ),
+        basis=(f"a prefill of {prefill_tokens:,} tokens at a time; at least one token of each request"),
     )
     vocabulary = shape.vocabulary_size
     yield MemoryItem(
@@ -167,10 +144,7 @@ def _running(
         block="logits",
         counted_bytes=batch * vocabulary * FLOAT32_BYTES,
         ceiling_bytes=max(batch, prefill_tokens) * vocabulary * FLOAT32_BYTES,
-        basis=(
-            f"the last token of each of {batch}, {vocabulary:,} rows in fp32; at most of every "
-            "prefilled token"
-        ),
+        basis=(f"the last token of each of {batch}, {vocabulary:,} rows in fp32; at most of every prefilled token"),
     )
 
 

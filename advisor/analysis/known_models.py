@@ -55,9 +55,7 @@ def _entries() -> Mapping[str, dict[str, Any]]:
 
 
 def _shape(name: str, entry: Mapping[str, Any]) -> TransformerShape:
-    fields = {
-        key: value for key, value in entry.items() if key not in ("hub_names", "parameter_count")
-    }
+    fields = {key: value for key, value in entry.items() if key not in ("hub_names", "parameter_count")}
     fields.setdefault("kv_head_count", fields["head_count"])
     fields.setdefault("head_size", fields["hidden_size"] // fields["head_count"])
     if "norm" in fields:

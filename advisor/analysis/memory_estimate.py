@@ -120,18 +120,13 @@ def capacity_of(device: DeviceCeilings) -> Capacity | None:
         name=device.name,
         floor_bytes=int(size * usable_ratio),
         ceiling_bytes=size,
-        basis=(
-            f"{size / GIBIBYTE:.0f} GB of {kind}, of which a runtime reports {usable_ratio:.0%} to "
-            "100%"
-        ),
+        basis=(f"{size / GIBIBYTE:.0f} GB of {kind}, of which a runtime reports {usable_ratio:.0%} to 100%"),
     )
 
 
 def declared_capacity(size_bytes: int, name: str) -> Capacity:
     """A capacity that the user gave."""
-    return Capacity(
-        name=name, floor_bytes=size_bytes, ceiling_bytes=size_bytes, basis="as declared"
-    )
+    return Capacity(name=name, floor_bytes=size_bytes, ceiling_bytes=size_bytes, basis="as declared")
 
 
 def overhead_items(tensor_bytes: int | None) -> tuple[MemoryItem, ...]:

@@ -97,8 +97,7 @@ def factored_state_bytes(shape: TransformerShape) -> int:
     They are a sum for each row and column of a matrix, in fp32.
     """
     numbers = sum(
-        (weight.row_count + weight.column_count if weight.column_count > 1 else weight.row_count)
-        * weight.copy_count
+        (weight.row_count + weight.column_count if weight.column_count > 1 else weight.row_count) * weight.copy_count
         for weight in weights(shape)
         if not weight.is_tied
     )

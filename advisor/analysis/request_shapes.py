@@ -117,18 +117,11 @@ def explain_request(
     for kind in RequestKind:
         tried = list(_candidates(kind, asked, shape))
         certainty = 1.0 - min(1.0, sum(candidate.chance_ratio for candidate in tried))
-        hits.extend(
-            (tried_one, certainty) for tried_one in tried if asked.equals(tried_one.product_bytes)
-        )
+        hits.extend((tried_one, certainty) for tried_one in tried if asked.equals(tried_one.product_bytes))
     likely_kinds = {hit.kind for hit, certainty in hits if certainty >= LIKELY_RATIO}
     ceiling = 1.0 if shape else WITHOUT_MODEL_CEILING_RATIO
-    found = [
-        _match(hit, asked, len(hits) - 1, min(ceiling, certainty / max(1, len(likely_kinds))))
-        for hit, certainty in hits
-    ]
-    found.sort(
-        key=lambda match: (-match.uniqueness_ratio, not match.is_declared, abs(match.error_bytes))
-    )
+    found = [_match(hit, asked, len(hits) - 1, min(ceiling, certainty / max(1, len(likely_kinds)))) for hit, certainty in hits]
+    found.sort(key=lambda match: (-match.uniqueness_ratio, not match.is_declared, abs(match.error_bytes)))
     return tuple(found[:MATCH_LIMIT])
 
 
@@ -168,9 +161,7 @@ def _match(hit: _Candidate, asked: _Asked, alternatives: int, uniqueness: float)
     )
 
 
-def _candidates(
-    kind: RequestKind, asked: _Asked, shape: TransformerShape | None
-) -> Iterator[_Candidate]:
+def _candidates(kind: RequestKind, asked: _Asked, shape: TransformerShape | None) -> Iterator[_Candidate]:
     if kind is RequestKind.LOGITS:
         yield from _logits(asked, shape)
     elif shape is None:
@@ -190,9 +181,7 @@ def _logits(asked: _Asked, shape: TransformerShape | None) -> Iterator[_Candidat
     for vocabulary in vocabularies:
         for element_bytes in (FLOAT32_BYTES, HALF_BYTES):
             row = ("vocabulary", vocabulary)
-            yield from _rows(
-                RequestKind.LOGITS, asked, row, element_bytes, is_known=shape is not None
-            )
+            yield from _rows(RequestKind.LOGITS, asked, row, element_bytes, is_known=shape is not None)
 
 
 def _per_token(kind: RequestKind, asked: _Asked, shape: TransformerShape) -> Iterator[_Candidate]:
@@ -214,17 +203,13 @@ def _per_token(kind: RequestKind, asked: _Asked, shape: TransformerShape) -> Ite
             yield from _rows(kind, asked, row, element_bytes, is_known=True)
 
 
-def _rows(
-    kind: RequestKind, asked: _Asked, row: tuple[str, int], element_bytes: int, *, is_known: bool
-) -> Iterator[_Candidate]:
+def _rows(kind: RequestKind, asked: _Asked, row: tuple[str, int], element_bytes: int, *, is_known: bool) -> Iterator[_Candidate]:
     """Batch × sequence × width × bytes, with the given tokens or else the nearest round number."""
     row_bytes = row[1] * element_bytes
     last = (row, ("bytes", element_bytes))
     if asked.batch and asked.sequence:
         chance = asked.chance_of_one()
-        yield _Candidate(
-            kind, (("batch", asked.batch), ("sequence", asked.sequence), *last), chance, is_known
-        )
+        yield _Candidate(kind, (("batch", asked.batch), ("sequence", asked.sequence), *last), chance, is_known)
         if kind is RequestKind.LOGITS and asked.sequence > 1:
             shifted = ("sequence", asked.sequence - 1)  # the loss drops the last position
             yield _Candidate(kind, (("batch", asked.batch), shifted, *last), chance, is_known)
@@ -273,14 +258,10 @@ def _parameters(asked: _Asked, shape: TransformerShape) -> Iterator[_Candidate]:
                 (f"{weight.name} columns", weight.column_count),
                 ("bytes", element_bytes),
             )
-            yield _Candidate(
-                RequestKind.PARAMETER, factors, asked.chance_of_one(), is_declared=True
-            )
+            yield _Candidate(RequestKind.PARAMETER, factors, asked.chance_of_one(), is_declared=True)
 
 
 def _known_vocabularies() -> tuple[int, ...]:
     from advisor.analysis.known_models import well_known_vocabulary_sizes  # noqa: PLC0415 - reads a table
 
-    return tuple(
-        size for size in well_known_vocabulary_sizes() if size >= LEAST_WELL_KNOWN_VOCABULARY
-    )
+    return tuple(size for size in well_known_vocabulary_sizes() if size >= LEAST_WELL_KNOWN_VOCABULARY)

@@ -95,9 +95,7 @@ class Scenario:
             WrongUsage: unknown.
         """
         if self.device.bandwidth is None:
-            raise WrongUsage(
-                f"no bandwidth is known for {self.device.name}", "give it, like 500TFLOPS,2TB/s"
-            )
+            raise WrongUsage(f"no bandwidth is known for {self.device.name}", "give it, like 500TFLOPS,2TB/s")
         return self.device.bandwidth.value
 
     @property
@@ -255,9 +253,7 @@ def _weight_bytes(scenario: Scenario, tokens: int) -> tuple[float, float | None]
     model = scenario.model
     if model.shape is None:
         return three_digits(model.parameter_count) * element_bytes * passes, None
-    untouched = expert_parameter_count(model.shape) * (
-        1 - touched_expert_ratio(model.shape, tokens)
-    )
+    untouched = expert_parameter_count(model.shape) * (1 - touched_expert_ratio(model.shape, tokens))
     counted = three_digits(model.parameter_count - untouched) * element_bytes * passes
     return counted, read_parameter_count(model.shape, tokens) * element_bytes * passes
 

@@ -50,11 +50,7 @@ def part_costs(scenario: Scenario, batch: int) -> tuple[PartCost, ...]:
     element_bytes = BYTES_PER_ELEMENT[scenario.weights_dtype]
     sums: dict[Part, list[float]] = {}
     for weight in weights(shape):
-        part = (
-            Part.FFN
-            if weight.part in (Part.EXPERT, Part.SHARED_EXPERT, Part.ROUTER)
-            else weight.part
-        )
+        part = Part.FFN if weight.part in (Part.EXPERT, Part.SHARED_EXPERT, Part.ROUTER) else weight.part
         whole = weight.element_count * weight.copy_count
         active = whole * _active_ratio(shape, weight.part)
         looked_up = weight.part is Part.EMBEDDING
@@ -163,12 +159,7 @@ def _number(text: str, old: int) -> int:
 
 
 def _whole(text: str) -> int:
-    if (
-        not text.isascii()
-        or not text.isdigit()
-        or not 0 < int(text[:12]) <= LARGEST_NUMBER
-        or len(text) > len(str(LARGEST_NUMBER))
-    ):
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:12]) <= LARGEST_NUMBER or len(text) > len(str(LARGEST_NUMBER)):
         raise ValueError(f"{text[:20]!r} is no number from 1 to {LARGEST_NUMBER:,}")
     return int(text)
 
@@ -219,9 +210,7 @@ def _experts(scenario: Scenario, text: str) -> Scenario:
         raise ValueError("the experts would have no width")
     new = Experts(expert_count=expert_count, active_count=_whole(active), expert_ffn_size=size)
     if moe:
-        new = replace(
-            moe, expert_count=expert_count, active_count=new.active_count, expert_ffn_size=size
-        )
+        new = replace(moe, expert_count=expert_count, active_count=new.active_count, expert_ffn_size=size)
     return _reshaped(scenario, replace(shape, experts=new))
 
 
@@ -229,9 +218,7 @@ def _weights(scenario: Scenario, text: str) -> Scenario:
     dtype = dtype_named(text)
     computed = COMPUTE_DTYPE[dtype]
     if BYTES_PER_ELEMENT[dtype] < BYTES_PER_ELEMENT[computed]:
-        computed = (
-            scenario.compute_dtype
-        )  # quantized weights are widened to whatever the products ran in before
+        computed = scenario.compute_dtype  # quantized weights are widened to whatever the products ran in before
     return replace(scenario, weights_dtype=dtype, compute_dtype=computed)
 
 
@@ -242,12 +229,8 @@ def _device(scenario: Scenario, text: str) -> Scenario:
 
 
 CHANGES: dict[str, Callable[[Scenario, str], Scenario]] = {
-    "batch": lambda scenario, text: replace(
-        scenario, batches=tuple(_number(text, batch) for batch in scenario.batches)
-    ),
-    "context": lambda scenario, text: replace(
-        scenario, context_tokens=_number(text, scenario.context_tokens)
-    ),
+    "batch": lambda scenario, text: replace(scenario, batches=tuple(_number(text, batch) for batch in scenario.batches)),
+    "context": lambda scenario, text: replace(scenario, context_tokens=_number(text, scenario.context_tokens)),
     "weights": _weights,
     "compute": lambda scenario, text: replace(scenario, compute_dtype=dtype_named(text)),
     "kv": lambda scenario, text: replace(scenario, kv_dtype=dtype_named(text)),

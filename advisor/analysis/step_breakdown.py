@@ -139,18 +139,12 @@ def _is_degenerate(timeline: DeviceTimeline, window_ns: int) -> bool:
 def _notes(trace: KinetoTrace, timeline: DeviceTimeline, window_ns: int) -> tuple[str, ...]:
     notes = []
     if _is_degenerate(timeline, window_ns):
-        notes.append(
-            f"only {len(timeline.rows)} kernels and copies in {window_ns / 1e6:.3g} ms are "
-            "recorded: too little to judge a job by"
-        )
+        notes.append(f"only {len(timeline.rows)} kernels and copies in {window_ns / 1e6:.3g} ms are recorded: too little to judge a job by")
     launched = timeline.has_launch[timeline.is_kernel]
     if not timeline.has_launch.any():
         notes.append("no launches are recorded, so idle time cannot be split by what the host did")
     elif len(launched) and launched.mean() < LEAST_LAUNCHED_RATIO:
-        notes.append(
-            f"launches are recorded for only {launched.mean():.0%} of the kernels, "
-            "so the split of idle time is rough"
-        )
+        notes.append(f"launches are recorded for only {launched.mean():.0%} of the kernels, so the split of idle time is rough")
     if trace.is_truncated:
         notes.append("the trace is cut off, so its last steps are missing")
     return tuple(notes)
@@ -167,10 +161,7 @@ def _without_device(trace: KinetoTrace) -> StepBreakdown:
     start, end = window(trace)
     parts_ns = processor_parts(trace)
     if trace.has_launches and not trace.mask_of(Category.CONTROL).any():
-        note = (
-            "launches are recorded and no kernels: the profiler could not read the device, "
-            "so nothing can be said about how busy it was"
-        )
+        note = "launches are recorded and no kernels: the profiler could not read the device, so nothing can be said about how busy it was"
     elif parts_ns:
         note = NOTE
     else:

@@ -91,20 +91,14 @@ def estimate_training(model: ModelSize, plan: TrainingPlan) -> MemoryEstimate:
     )
 
 
-def _floor(
-    states: tuple[MemoryItem, ...], growing: tuple[MemoryItem, ...], plan: TrainingPlan
-) -> int:
+def _floor(states: tuple[MemoryItem, ...], growing: tuple[MemoryItem, ...], plan: TrainingPlan) -> int:
     """The larger of the two ends of backward.
 
     Without accumulation no gradient exists at its start.
     """
     everything = sum(item.least_bytes or 0 for item in states)
     gradients = sum(item.least_bytes or 0 for item in states if item.block == "gradients")
-    at_start = (
-        everything
-        - (0 if plan.accumulates else gradients)
-        + sum(i.least_bytes or 0 for i in growing)
-    )
+    at_start = everything - (0 if plan.accumulates else gradients) + sum(i.least_bytes or 0 for i in growing)
     return max(at_start, everything)
 
 
@@ -169,10 +163,7 @@ def _frozen_base(model: ModelSize, plan: TrainingPlan) -> Iterator[MemoryItem]:
         counted_bytes=counted,
         floor_bytes=math.ceil(model.parameter_count * NF4_FLOOR_BYTES / division),
         ceiling_bytes=counted,
-        basis=(
-            f"{model.parameter_count:,} parameters × {QUANTIZED_BASE_BYTES} bytes (half a byte, "
-            "and a tenth for scales)"
-        ),
+        basis=(f"{model.parameter_count:,} parameters × {QUANTIZED_BASE_BYTES} bytes (half a byte, and a tenth for scales)"),
     )
     held = math.ceil((linear * NF4_CEILING_BYTES + left) / division)
     yield MemoryItem(
@@ -187,9 +178,7 @@ def _frozen_base(model: ModelSize, plan: TrainingPlan) -> Iterator[MemoryItem]:
 def _gradients(plan: TrainingPlan, trainable: int) -> Iterator[MemoryItem]:
     per, division = plan.precision.gradient_bytes, plan.gradient_division
     size = math.ceil(trainable * per / division)
-    yield _exact(
-        "gradients", "gradients", size, f"{trainable:,} trainable × {per:g} bytes", division
-    )
+    yield _exact("gradients", "gradients", size, f"{trainable:,} trainable × {per:g} bytes", division)
     if plan.sharding == "ddp":
         yield MemoryItem(
             name="DDP's buckets beside the gradients",
@@ -235,10 +224,7 @@ def _step_temporaries(plan: TrainingPlan, trainable: int) -> MemoryItem:
         block="temporaries",
         counted_bytes=0,
         ceiling_bytes=size,
-        basis=(
-            "foreach implementations hold one more number a parameter during step(); fused=True "
-            "does not"
-        ),
+        basis=("foreach implementations hold one more number a parameter during step(); fused=True does not"),
     )
 
 
@@ -261,11 +247,7 @@ def _activations(model: ModelSize, plan: TrainingPlan) -> Iterator[MemoryItem]:
         scores_are_materialized=plan.scores_are_materialized,
     )
     if plan.checkpoints_layers:
-        size = math.ceil(
-            layer_input_bytes(
-                model.shape, token_count=plan.token_count, element_bytes=element_bytes
-            )
-        )
+        size = math.ceil(layer_input_bytes(model.shape, token_count=plan.token_count, element_bytes=element_bytes))
         yield _exact(
             "activations: the layers' inputs",
             "activations",
@@ -331,10 +313,7 @@ def _notes(model: ModelSize, plan: TrainingPlan) -> Iterator[str]:
             "it shrinks gradients and optimizer states, and activations not at all."
         )
     if plan.checkpoints_layers:
-        yield (
-            "Checkpointing runs the forward pass again: 8N instead of 6N FLOPs a token, a third "
-            "more."
-        )
+        yield ("Checkpointing runs the forward pass again: 8N instead of 6N FLOPs a token, a third more.")
     if plan.optimizer.is_paged:
         yield "Paged states move to host memory under pressure; the step is then slower."
     if model.shape and model.shape.experts:

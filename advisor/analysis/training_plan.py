@@ -40,10 +40,7 @@ PRECISIONS = {
             frozen_bytes=2,
             activation_bytes=2,
             cast_bytes=0,
-            explanation=(
-                "bf16 weights and gradients, fp32 master copy and states (DeepSpeed, Megatron, "
-                "FSDP)"
-            ),
+            explanation=("bf16 weights and gradients, fp32 master copy and states (DeepSpeed, Megatron, FSDP)"),
         ),
         Precision(
             name="autocast",
@@ -53,9 +50,7 @@ PRECISIONS = {
             frozen_bytes=4,
             activation_bytes=2,
             cast_bytes=2,
-            explanation=(
-                "fp32 weights, torch.autocast casts them for each product and keeps the copies"
-            ),
+            explanation=("fp32 weights, torch.autocast casts them for each product and keeps the copies"),
         ),
         Precision(
             name="bf16",
@@ -65,9 +60,7 @@ PRECISIONS = {
             frozen_bytes=2,
             activation_bytes=2,
             cast_bytes=0,
-            explanation=(
-                "everything in bf16, the optimizer's states too; small updates are lost to rounding"
-            ),
+            explanation=("everything in bf16, the optimizer's states too; small updates are lost to rounding"),
         ),
         Precision(
             name="fp32",

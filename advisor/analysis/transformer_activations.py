@@ -137,9 +137,7 @@ def _attention(shape: TransformerShape, element_bytes: float) -> Iterator[KeptTe
     if latent:
         widths["latents"] = latent.kv_rank + latent.rope_head_size + (latent.query_rank or 0)
     for name, width in widths.items():
-        yield KeptTensor(
-            name=name, elements_per_token=width, element_bytes=element_bytes, layer_count=layers
-        )
+        yield KeptTensor(name=name, elements_per_token=width, element_bytes=element_bytes, layer_count=layers)
     yield KeptTensor(
         name="keys and values, repeated for all heads",
         elements_per_token=shape.head_count * (key_size + value_size),
@@ -182,9 +180,7 @@ def _ffn(shape: TransformerShape, element_bytes: float) -> Iterator[KeptTensor]:
         )
 
 
-def _scores(
-    shape: TransformerShape, sequence_tokens: int, element_bytes: float
-) -> Iterator[KeptTensor]:
+def _scores(shape: TransformerShape, sequence_tokens: int, element_bytes: float) -> Iterator[KeptTensor]:
     for name, size, eager in (
         ("attention scores after softmax", element_bytes, False),
         ("the same in fp32", FLOAT32_BYTES if element_bytes < FLOAT32_BYTES else 0.0, True),

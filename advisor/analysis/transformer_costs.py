@@ -32,16 +32,12 @@ def kv_elements_per_token(shape: TransformerShape, context_tokens: int | None = 
     return per_layer * (full_layers + shape.windowed_layer_count * kept_ratio)
 
 
-def kv_cache_bytes(
-    shape: TransformerShape, *, batch_count: int, context_tokens: int, element_bytes: float
-) -> float:
+def kv_cache_bytes(shape: TransformerShape, *, batch_count: int, context_tokens: int, element_bytes: float) -> float:
     """Bytes of the whole cache: batch × sequence × layers × 2 × n_kv × d_head × bytes.
 
     With MLA the width is the latent's.
     """
-    return (
-        batch_count * context_tokens * kv_elements_per_token(shape, context_tokens) * element_bytes
-    )
+    return batch_count * context_tokens * kv_elements_per_token(shape, context_tokens) * element_bytes
 
 
 def attention_width(shape: TransformerShape) -> int:
@@ -64,9 +60,7 @@ def attended_layer_tokens(shape: TransformerShape, context_tokens: int) -> int:
 
 def decode_attention_flops(shape: TransformerShape, context_tokens: int) -> float:
     """FLOPs of scores and weighted values for one new token of one sequence."""
-    return float(
-        FLOPS_PER_WEIGHT * attention_width(shape) * attended_layer_tokens(shape, context_tokens)
-    )
+    return float(FLOPS_PER_WEIGHT * attention_width(shape) * attended_layer_tokens(shape, context_tokens))
 
 
 def prefill_attention_flops(shape: TransformerShape, sequence_tokens: int) -> float:
@@ -74,9 +68,7 @@ def prefill_attention_flops(shape: TransformerShape, sequence_tokens: int) -> fl
 
     With a window it is T × window.
     """
-    window = (
-        sequence_tokens if shape.window_size is None else min(shape.window_size, sequence_tokens)
-    )
+    window = sequence_tokens if shape.window_size is None else min(shape.window_size, sequence_tokens)
     square = _causal_pairs(sequence_tokens, sequence_tokens)
     banded = _causal_pairs(sequence_tokens, window)
     full_layers = shape.layer_count - shape.windowed_layer_count
@@ -97,9 +89,7 @@ def forward_weight_flops(parameters: float, token_count: int) -> float:
     return FLOPS_PER_WEIGHT * parameters * token_count
 
 
-def training_weight_flops(
-    parameters: float, token_count: int, *, recomputed: bool = False
-) -> float:
+def training_weight_flops(parameters: float, token_count: int, *, recomputed: bool = False) -> float:
     """6N FLOPs a token, forward and backward.
 
     It is 8N where checkpointing runs the forward pass again.

@@ -80,11 +80,7 @@ def lookup_parameter_count(shape: TransformerShape) -> int:
     They are the position table, and the embedding unless the head uses it.
     """
     tables = [weight for weight in _weights(shape) if weight.part is Part.EMBEDDING]
-    return sum(
-        table.parameter_count
-        for table in tables
-        if not (shape.embeddings_are_tied and table.name == "embed_tokens")
-    )
+    return sum(table.parameter_count for table in tables if not (shape.embeddings_are_tied and table.name == "embed_tokens"))
 
 
 def expert_parameter_count(shape: TransformerShape) -> int:
@@ -109,11 +105,7 @@ def lora_parameter_count(shape: TransformerShape, rank: int) -> int:
 
     Each layer has rank × (inputs + outputs).
     """
-    return sum(
-        rank * (weight.row_count + weight.column_count) * weight.copy_count
-        for weight in _weights(shape)
-        if weight.is_linear
-    )
+    return sum(rank * (weight.row_count + weight.column_count) * weight.copy_count for weight in _weights(shape) if weight.is_linear)
 
 
 def part_counts(shape: TransformerShape) -> dict[Part, int]:
@@ -154,9 +146,7 @@ def _weights(shape: TransformerShape) -> Iterator[Weight]:
         yield Weight(name="lm_head.bias", part=Part.HEAD, row_count=shape.vocabulary_size)
 
 
-def _linear(
-    name: str, part: Part, size: tuple[int, int], copies: int, *, bias: bool = False
-) -> Iterator[Weight]:
+def _linear(name: str, part: Part, size: tuple[int, int], copies: int, *, bias: bool = False) -> Iterator[Weight]:
     rows, columns = size
     if not copies:
         return
@@ -178,9 +168,7 @@ def _attention(shape: TransformerShape) -> Iterator[Weight]:
     key_width = shape.kv_head_count * shape.head_size
     for name, width in (("q_proj", query_width), ("k_proj", key_width), ("v_proj", key_width)):
         yield from _linear(name, Part.ATTENTION, (width, hidden), layers, bias=shape.query_bias)
-    yield from _linear(
-        "o_proj", Part.ATTENTION, (hidden, query_width), layers, bias=shape.output_bias
-    )
+    yield from _linear("o_proj", Part.ATTENTION, (hidden, query_width), layers, bias=shape.output_bias)
 
 
 def _latent_attention(shape: TransformerShape) -> Iterator[Weight]:
@@ -198,9 +186,7 @@ def _latent_attention(shape: TransformerShape) -> Iterator[Weight]:
         yield from _linear("q_proj", Part.ATTENTION, (query_width, hidden), layers)
     else:
         yield from _linear("q_a_proj", Part.ATTENTION, (latent.query_rank, hidden), layers)
-        yield Weight(
-            name="q_a_norm", part=Part.NORM, row_count=latent.query_rank, copy_count=layers
-        )
+        yield Weight(name="q_a_norm", part=Part.NORM, row_count=latent.query_rank, copy_count=layers)
         yield from _linear("q_b_proj", Part.ATTENTION, (query_width, latent.query_rank), layers)
     compressed = latent.kv_rank + latent.rope_head_size
     yield from _linear("kv_a_proj", Part.ATTENTION, (compressed, hidden), layers)
@@ -227,18 +213,12 @@ def _feed_forward(shape: TransformerShape) -> Iterator[Weight]:
         copy_count=layers,
     )
     if moe.router_has_bias:
-        yield Weight(
-            name="router.bias", part=Part.ROUTER, row_count=moe.expert_count, copy_count=layers
-        )
+        yield Weight(name="router.bias", part=Part.ROUTER, row_count=moe.expert_count, copy_count=layers)
     if moe.shared_is_gated:
-        yield Weight(
-            name="shared_gate", part=Part.ROUTER, row_count=shape.hidden_size, copy_count=layers
-        )
+        yield Weight(name="shared_gate", part=Part.ROUTER, row_count=shape.hidden_size, copy_count=layers)
 
 
-def _network(
-    shape: TransformerShape, part: Part, width: int, copies: int, *, bias: bool = False
-) -> Iterator[Weight]:
+def _network(shape: TransformerShape, part: Part, width: int, copies: int, *, bias: bool = False) -> Iterator[Weight]:
     names = ("gate_proj", "up_proj") if shape.ffn_is_gated else ("up_proj",)
     for name in names:
         yield from _linear(name, part, (width, shape.hidden_size), copies, bias=bias)

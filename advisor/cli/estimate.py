@@ -49,56 +49,32 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="its memory in GiB as torch reports it, instead of the catalogue's",
     )
     parser.add_argument("--model", required=True, metavar="M", help=MODEL_HELP)
-    parser.add_argument(
-        "--batch", metavar="N", default="1", help="sequences at a time on one device (1)"
-    )
-    parser.add_argument(
-        "--sequence", metavar="N", default="2048", help="tokens of a sequence (2048)"
-    )
+    parser.add_argument("--batch", metavar="N", default="1", help="sequences at a time on one device (1)")
+    parser.add_argument("--sequence", metavar="N", default="2048", help="tokens of a sequence (2048)")
     parser.add_argument("--gpus", metavar="N", default="1", help="devices that share the job (1)")
     training = parser.add_argument_group("training")
-    training.add_argument(
-        "--optimizer", metavar="O", help="adamw (by default), sgd, adamw-8bit, adafactor, lion, ..."
-    )
-    training.add_argument(
-        "--precision", metavar="P", help="mixed (by default), autocast, bf16 or fp32"
-    )
-    training.add_argument(
-        "--lora", metavar="R", help="train LoRA adapters of this rank on all linear layers"
-    )
-    training.add_argument(
-        "--qlora", action="store_true", help="with --lora: the frozen base in 4 bits"
-    )
-    training.add_argument(
-        "--checkpointing", action="store_true", help="keep only the layers' inputs for backward"
-    )
-    training.add_argument(
-        "--accumulate", action="store_true", help="gradients stay over several micro-batches"
-    )
+    training.add_argument("--optimizer", metavar="O", help="adamw (by default), sgd, adamw-8bit, adafactor, lion, ...")
+    training.add_argument("--precision", metavar="P", help="mixed (by default), autocast, bf16 or fp32")
+    training.add_argument("--lora", metavar="R", help="train LoRA adapters of this rank on all linear layers")
+    training.add_argument("--qlora", action="store_true", help="with --lora: the frozen base in 4 bits")
+    training.add_argument("--checkpointing", action="store_true", help="keep only the layers' inputs for backward")
+    training.add_argument("--accumulate", action="store_true", help="gradients stay over several micro-batches")
     training.add_argument(
         "--eager-attention",
         action="store_true",
         help="attention that materializes its T × T scores",
     )
-    training.add_argument(
-        "--sharding", metavar="S", help="with --gpus: ddp, zero1, zero2, zero3 or fsdp"
-    )
+    training.add_argument("--sharding", metavar="S", help="with --gpus: ddp, zero1, zero2, zero3 or fsdp")
     inference = parser.add_argument_group("generation")
-    inference.add_argument(
-        "--inference", action="store_true", help="generation instead of training"
-    )
-    inference.add_argument(
-        "--weights", metavar="DTYPE", help="bf16 (by default), fp16, fp8, int8, int4"
-    )
+    inference.add_argument("--inference", action="store_true", help="generation instead of training")
+    inference.add_argument("--weights", metavar="DTYPE", help="bf16 (by default), fp16, fp8, int8, int4")
     inference.add_argument("--kv", metavar="DTYPE", help="precision of the KV cache (bf16)")
     inference.add_argument(
         "--prefill-tokens",
         metavar="N",
         help="prompt tokens that pass a layer at a time (one sequence)",
     )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of the answer (text by default)"
-    )
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the answer (text by default)")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -56,8 +56,7 @@ def _page(question: Question) -> Iterator[RenderableType]:
     fit = estimate.fit(question.capacity)
     yield heading(f"{question.model.name} on {question.capacity.name}: {fit.value}", STYLES[fit])
     yield line(
-        f"{_job(question)}; {_need(estimate)}; the device has "
-        f"{gibibytes(question.capacity.ceiling_bytes)} ({question.capacity.basis})"
+        f"{_job(question)}; {_need(estimate)}; the device has {gibibytes(question.capacity.ceiling_bytes)} ({question.capacity.basis})"
     )
     for gap in question.gaps:
         yield line(gap)
@@ -79,21 +78,13 @@ def _job(question: Question) -> str:
     if plan.quantizes_base:
         what = f"QLoRA of rank {plan.lora_rank}"
     sharding = f" ({plan.sharding})" if plan.sharding != "none" else ""
-    return (
-        f"{what}{shared}{sharding}, {shape}, {plan.optimizer.name}, {plan.precision.name} precision"
-    )
+    return f"{what}{shared}{sharding}, {shape}, {plan.optimizer.name}, {plan.precision.name} precision"
 
 
 def _need(estimate: MemoryEstimate) -> str:
     if estimate.ceiling_bytes is None:
-        return (
-            f"it needs at least {gibibytes(estimate.floor_bytes)}, and activations or cache that "
-            "are unknown"
-        )
-    return (
-        f"its peak is estimated between {gibibytes(estimate.floor_bytes)} and "
-        f"{gibibytes(estimate.ceiling_bytes)}"
-    )
+        return f"it needs at least {gibibytes(estimate.floor_bytes)}, and activations or cache that are unknown"
+    return f"its peak is estimated between {gibibytes(estimate.floor_bytes)} and {gibibytes(estimate.ceiling_bytes)}"
 
 
 def _rows(question: Question, estimate: MemoryEstimate) -> Iterator[tuple[str, str, str, str]]:
@@ -103,18 +94,14 @@ def _rows(question: Question, estimate: MemoryEstimate) -> Iterator[tuple[str, s
     if isinstance(question.plan, TrainingPlan):
         yield _sum_row("= before activations", states)
     yield from (_row(item) for item in shown if item.block not in STATES)
-    yield _sum_row(
-        "= all of it", [item for item in estimate.items if item.block != "overhead"], estimate
-    )
+    yield _sum_row("= all of it", [item for item in estimate.items if item.block != "overhead"], estimate)
 
 
 def _row(item: MemoryItem) -> tuple[str, str, str, str]:
     return (item.name, *_both(item.counted_bytes), _at_most(item.ceiling_bytes))
 
 
-def _sum_row(
-    name: str, items: list[MemoryItem], estimate: MemoryEstimate | None = None
-) -> tuple[str, str, str, str]:
+def _sum_row(name: str, items: list[MemoryItem], estimate: MemoryEstimate | None = None) -> tuple[str, str, str, str]:
     counted = total([item.counted_bytes for item in items])
     ceiling = estimate.ceiling_bytes if estimate else total([item.ceiling_bytes for item in items])
     return (name, *_both(counted), _at_most(ceiling))
@@ -147,9 +134,7 @@ def _remedy_lines(found: tuple[Remedy, ...]) -> Iterator[RenderableType]:
         (
             remedy.title,
             remedy.fit.value,
-            "unknown"
-            if remedy.estimate.ceiling_bytes is None
-            else gibibytes(remedy.estimate.ceiling_bytes),
+            "unknown" if remedy.estimate.ceiling_bytes is None else gibibytes(remedy.estimate.ceiling_bytes),
             remedy.options,
         )
         for remedy in found[:SHOWN_REMEDIES]
@@ -170,9 +155,7 @@ def _notes(question: Question, estimate: MemoryEstimate) -> Iterator[str]:
         yield f"KV cache: {_kv_bytes_per_token(question) / KILO:.0f} KB a token in {plan.kv_dtype}."
     yield from estimate.notes
     yield UNMEASURED
-    assumed = "; ".join(
-        f"{item.name}: {item.basis}" for item in estimate.items if item.block == "overhead"
-    )
+    assumed = "; ".join(f"{item.name}: {item.basis}" for item in estimate.items if item.block == "overhead")
     yield f"Assumed, not counted: {assumed}."
 
 
@@ -187,9 +170,7 @@ def _layer_activation_bytes(question: Question) -> tuple[float, float]:
         scores_are_materialized=plan.scores_are_materialized,
     )
     layers = shape.layer_count
-    return counted_bytes(kept, plan.token_count) / layers, eager_bytes(
-        kept, plan.token_count
-    ) / layers
+    return counted_bytes(kept, plan.token_count) / layers, eager_bytes(kept, plan.token_count) / layers
 
 
 def _kv_bytes_per_token(question: Question) -> float:
@@ -217,10 +198,7 @@ def _answer(question: Question) -> dict[str, Any]:
         },
         "job": _job(question),
         "blocks": {
-            block: estimate.block_bytes(block)
-            for block in dict.fromkeys(
-                item.block for item in estimate.items if item.block != "overhead"
-            )
+            block: estimate.block_bytes(block) for block in dict.fromkeys(item.block for item in estimate.items if item.block != "overhead")
         },
         "items": [
             {
@@ -247,9 +225,7 @@ def _answer(question: Question) -> dict[str, Any]:
         states = [item for item in estimate.items if item.block in STATES]
         answer["before_activations_bytes"] = total([item.counted_bytes for item in states])
         answer["trainable_parameters"] = trainable_count(model, plan)
-        answer["activation_bytes_per_layer"] = (
-            _layer_activation_bytes(question)[0] if model.shape else None
-        )
+        answer["activation_bytes_per_layer"] = _layer_activation_bytes(question)[0] if model.shape else None
         answer["remedies"] = [
             {
                 "title": remedy.title,

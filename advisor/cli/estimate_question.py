@@ -67,12 +67,8 @@ class Question:
         """How far the batch can go, everything else as asked."""
         plan = self.plan
         if isinstance(plan, TrainingPlan):
-            return largest_batch(
-                lambda batch: estimate_training(self.model, plan.with_batch(batch)), self.capacity
-            )
-        return largest_batch(
-            lambda batch: estimate_inference(self.model, plan.with_batch(batch)), self.capacity
-        )
+            return largest_batch(lambda batch: estimate_training(self.model, plan.with_batch(batch)), self.capacity)
+        return largest_batch(lambda batch: estimate_inference(self.model, plan.with_batch(batch)), self.capacity)
 
 
 def question_of(arguments: argparse.Namespace) -> Question:
@@ -113,9 +109,7 @@ def _capacity(arguments: argparse.Namespace) -> tuple[Capacity, tuple[str, ...]]
         )
     capacity = capacity_of(device)
     if capacity is None:
-        raise WrongUsage(
-            f"no capacity is known for {device.name}", "give it in GiB: --capacity 79.1"
-        )
+        raise WrongUsage(f"no capacity is known for {device.name}", "give it in GiB: --capacity 79.1")
     return capacity, device.gaps
 
 
@@ -126,9 +120,7 @@ def _training_plan(arguments: argparse.Namespace) -> TrainingPlan:
         sequence_tokens=_sequence(arguments),
         optimizer=optimizer_named(_given(arguments.optimizer, "adamw")),
         precision=_precision(_given(arguments.precision, "mixed")),
-        lora_rank=None
-        if rank is None
-        else whole_number("--lora", rank, least=1, most=LARGEST_RANK),
+        lora_rank=None if rank is None else whole_number("--lora", rank, least=1, most=LARGEST_RANK),
         quantizes_base=arguments.qlora,
         checkpoints_layers=arguments.checkpointing,
         scores_are_materialized=arguments.eager_attention,
@@ -147,9 +139,7 @@ def _inference_plan(arguments: argparse.Namespace) -> InferencePlan:
         weights_dtype=dtype_named(_given(arguments.weights, "bf16")),
         kv_dtype=dtype_named(_given(arguments.kv, "bf16")),
         device_count=_devices(arguments),
-        prefill_tokens=None
-        if tokens is None
-        else whole_number("--prefill-tokens", tokens, least=1, most=most),
+        prefill_tokens=None if tokens is None else whole_number("--prefill-tokens", tokens, least=1, most=most),
     )
 
 

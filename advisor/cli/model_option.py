@@ -73,12 +73,8 @@ def shape_of(text: str) -> TransformerShape:
             f"--model {text}: a size alone has no layers",
             f"name a model, or give numbers: {MODEL_SPELLING}",
         )
-    near = difflib.get_close_matches(
-        text.lower(), known_model_names(), n=NEIGHBOR_COUNT, cutoff=0.5
-    )
-    advice = (
-        f"near names: {', '.join(near)}" if near else f"known: {', '.join(known_model_names())}"
-    )
+    near = difflib.get_close_matches(text.lower(), known_model_names(), n=NEIGHBOR_COUNT, cutoff=0.5)
+    advice = f"near names: {', '.join(near)}" if near else f"known: {', '.join(known_model_names())}"
     raise WrongUsage(
         f"--model {text[:80]!r} is neither a built-in model nor a file",
         f"{advice}; or give numbers: {MODEL_SPELLING}",
@@ -106,15 +102,8 @@ def _from_numbers(text: str) -> TransformerShape:
     for part in text.split(","):
         key, _, value = part.strip().partition("=")
         if key not in NUMBERS:
-            raise WrongUsage(
-                f"--model: unknown number {key[:40]!r}", f"known: {', '.join(NUMBERS)}"
-            )
-        if (
-            not value.isascii()
-            or not value.isdigit()
-            or int(value[:10]) > LARGEST_NUMBER
-            or len(value) > len("1000000000")
-        ):
+            raise WrongUsage(f"--model: unknown number {key[:40]!r}", f"known: {', '.join(NUMBERS)}")
+        if not value.isascii() or not value.isdigit() or int(value[:10]) > LARGEST_NUMBER or len(value) > len("1000000000"):
             raise WrongUsage(
                 f"--model: {key}={value[:20]!r} is no number that a model has",
                 f"write {MODEL_SPELLING}",

@@ -22,12 +22,7 @@ def whole_number(option: str, text: str, *, least: int, most: int) -> int:
         WrongUsage: it is none.
     """
     word = text.strip().replace("_", "")
-    if (
-        not word.isascii()
-        or not word.isdigit()
-        or len(word) > len(str(most))
-        or not least <= int(word) <= most
-    ):
+    if not word.isascii() or not word.isdigit() or len(word) > len(str(most)) or not least <= int(word) <= most:
         raise WrongUsage(f"{option} {text[:40]!r}", f"give a whole number from {least} to {most:,}")
     return int(word)
 
@@ -40,9 +35,7 @@ def batch_list(text: str) -> tuple[int, ...]:
     """
     words = text.replace(",", " ").split()
     if not 0 < len(words) <= MOST_BATCHES:
-        raise WrongUsage(
-            f"--batch {text[:40]!r}", f"give 1 to {MOST_BATCHES} numbers, like 1,32,128,512"
-        )
+        raise WrongUsage(f"--batch {text[:40]!r}", f"give 1 to {MOST_BATCHES} numbers, like 1,32,128,512")
     return tuple(whole_number("--batch", word, least=1, most=LARGEST_BATCH) for word in words)
 
 
@@ -58,7 +51,5 @@ def capacity_bytes(text: str) -> int:
     except ValueError:
         value = 0.0
     if not 0 < value <= LARGEST_CAPACITY_GIB:
-        raise WrongUsage(
-            f"--capacity {text[:40]!r}", "give it in GiB, as torch reports it: --capacity 79.1"
-        )
+        raise WrongUsage(f"--capacity {text[:40]!r}", "give it in GiB, as torch reports it: --capacity 79.1")
     return int(value * GIBIBYTE)

@@ -49,31 +49,20 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--device",
         required=True,
         metavar="D",
-        help=(
-            "the GPU: a short name (H100, A100-80GB, L40S), what nvidia-smi prints, or "
-            "500TFLOPS,2TB/s,80GB"
-        ),
+        help=("the GPU: a short name (H100, A100-80GB, L40S), what nvidia-smi prints, or 500TFLOPS,2TB/s,80GB"),
     )
     parser.add_argument("--model", required=True, metavar="M", help=MODEL_HELP)
     parser.add_argument(
         "--phase",
         choices=("decode", "prefill", "train"),
         default="decode",
-        help=(
-            "decode: one token for each sequence; prefill: reading prompts; train: a whole step "
-            "(decode by default)"
-        ),
+        help=("decode: one token for each sequence; prefill: reading prompts; train: a whole step (decode by default)"),
     )
-    parser.add_argument(
-        "--batch", metavar="LIST", help="sequences at a time, several with commas: 1,32,128,512"
-    )
+    parser.add_argument("--batch", metavar="LIST", help="sequences at a time, several with commas: 1,32,128,512")
     parser.add_argument(
         "--context",
         metavar="N",
-        help=(
-            "decode: tokens already in each sequence's cache (0: a short cache, not counted); else "
-            "tokens of a sequence"
-        ),
+        help=("decode: tokens already in each sequence's cache (0: a short cache, not counted); else tokens of a sequence"),
     )
     parser.add_argument(
         "--weights",
@@ -81,19 +70,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         default="bf16",
         help="fp32, bf16, fp16, fp8, int8, int4 (bf16)",
     )
-    parser.add_argument(
-        "--compute", metavar="DTYPE", help="what the products run in (bf16 for quantized weights)"
-    )
+    parser.add_argument("--compute", metavar="DTYPE", help="what the products run in (bf16 for quantized weights)")
     parser.add_argument("--kv", metavar="DTYPE", help="precision of the KV cache (bf16)")
-    parser.add_argument(
-        "--checkpointing", action="store_true", help="train: the forward pass is done twice"
-    )
-    parser.add_argument(
-        "--change", metavar="KEY=VALUE", nargs="+", action="extend", help="compare before and after"
-    )
-    parser.add_argument(
-        "--format", choices=("text", "json"), default="text", help="of the answer (text by default)"
-    )
+    parser.add_argument("--checkpointing", action="store_true", help="train: the forward pass is done twice")
+    parser.add_argument("--change", metavar="KEY=VALUE", nargs="+", action="extend", help="compare before and after")
+    parser.add_argument("--format", choices=("text", "json"), default="text", help="of the answer (text by default)")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -110,9 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
     least = 0 if phase == "decode" else 1
     context = DEFAULT_CONTEXT_TOKENS[phase]
     if arguments.context is not None:
-        context = whole_number(
-            "--context", arguments.context, least=least, most=LARGEST_CONTEXT_TOKENS
-        )
+        context = whole_number("--context", arguments.context, least=least, most=LARGEST_CONTEXT_TOKENS)
     before = Scenario(
         device=require(arguments.device),
         model=model_of(arguments.model),
@@ -120,16 +99,12 @@ def run(arguments: argparse.Namespace) -> int:
         batches=batch_list(DEFAULT_BATCHES[phase] if arguments.batch is None else arguments.batch),
         context_tokens=context,
         weights_dtype=weights,
-        compute_dtype=dtype_named(
-            COMPUTE_DTYPE[weights] if arguments.compute is None else arguments.compute
-        ),
+        compute_dtype=dtype_named(COMPUTE_DTYPE[weights] if arguments.compute is None else arguments.compute),
         kv_dtype=dtype_named("bf16" if arguments.kv is None else arguments.kv),
         recomputes=arguments.checkpointing,
     )
     if arguments.checkpointing and phase != "train":
-        raise WrongUsage(
-            f"--checkpointing has no meaning in {phase}", "add --phase train, or leave it out"
-        )
+        raise WrongUsage(f"--checkpointing has no meaning in {phase}", "add --phase train, or leave it out")
     after = None
     for change in arguments.change or ():
         key, separator, value = change.partition("=")

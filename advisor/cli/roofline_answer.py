@@ -70,14 +70,8 @@ def gaps_of(scenario: Scenario) -> tuple[str, ...]:
 
 def _verdict(scenario: Scenario, points: tuple[RooflinePoint, ...]) -> str:
     bounds = {point.bound.value.lower() for point in points}
-    bound = (
-        f"{bounds.pop()}-bound"
-        if len(bounds) == 1
-        else "memory-bound, then compute-bound as the batch grows"
-    )
-    what = {Phase.DECODE: "decode", Phase.PREFILL: "prefill", Phase.TRAIN: "training"}[
-        scenario.phase
-    ]
+    bound = f"{bounds.pop()}-bound" if len(bounds) == 1 else "memory-bound, then compute-bound as the batch grows"
+    what = {Phase.DECODE: "decode", Phase.PREFILL: "prefill", Phase.TRAIN: "training"}[scenario.phase]
     return f"{what} of {scenario.model.name} on {scenario.device.name}: {bound}"
 
 
@@ -104,20 +98,13 @@ def _sources(scenario: Scenario) -> str:
 def _cited(figure: Figure | None) -> str:
     if figure is None:
         return ""
-    return (
-        figure.source
-        if figure.verified or figure.source == "command line"
-        else f"{figure.source} (not verified)"
-    )
+    return figure.source if figure.verified or figure.source == "command line" else f"{figure.source} (not verified)"
 
 
 def _weights_line(scenario: Scenario, point: RooflinePoint) -> str:
     model = scenario.model
     total = three_digits(model.parameter_count)
-    text = (
-        f"{total / 1e9:.3g}e9 parameters, {precise_gigabytes(resident_weight_bytes(scenario))} in "
-        f"{scenario.weights_dtype}"
-    )
+    text = f"{total / 1e9:.3g}e9 parameters, {precise_gigabytes(resident_weight_bytes(scenario))} in {scenario.weights_dtype}"
     if model.active_parameter_count != model.parameter_count:
         text += f"; a token passes {three_digits(model.active_parameter_count) / 1e9:.3g}e9 of them"
     if point.really_read_bytes is not None and model.shape and lookup_parameter_count(model.shape):
@@ -135,9 +122,7 @@ def resident_weight_bytes(scenario: Scenario) -> float:
     return three_digits(scenario.model.parameter_count) * BYTES_PER_ELEMENT[scenario.weights_dtype]
 
 
-def _points_table(
-    scenario: Scenario, points: tuple[RooflinePoint, ...]
-) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def _points_table(scenario: Scenario, points: tuple[RooflinePoint, ...]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     if scenario.phase is Phase.DECODE:
         columns: tuple[str, ...] = (
             "batch",
@@ -172,9 +157,7 @@ def _points_table(
             flops_text(point.flops),
             milliseconds(point.bandwidth_seconds),
             milliseconds(point.compute_seconds),
-            "unknown"
-            if point.with_attention_seconds is None
-            else milliseconds(point.with_attention_seconds),
+            "unknown" if point.with_attention_seconds is None else milliseconds(point.with_attention_seconds),
             point.bound.value.lower(),
         )
         for point in points
@@ -194,13 +177,8 @@ def notes_of(scenario: Scenario, points: tuple[RooflinePoint, ...]) -> Iterator[
         yield FLOOR_NOTE
     elif scenario.phase is Phase.TRAIN:
         yield from _training_notes(scenario, points)
-    if any(
-        figure and not figure.verified for figure in _used(scenario.device, scenario.compute_dtype)
-    ):
-        yield (
-            "A figure marked as not verified is recalled, computed or declared: measure before you "
-            "rely on it."
-        )
+    if any(figure and not figure.verified for figure in _used(scenario.device, scenario.compute_dtype)):
+        yield ("A figure marked as not verified is recalled, computed or declared: measure before you rely on it.")
     if measured := scenario.device.measured_peaks.get(scenario.compute_dtype):
         ratio = measured.value / scenario.peak
         yield (
@@ -215,14 +193,9 @@ def notes_of(scenario: Scenario, points: tuple[RooflinePoint, ...]) -> Iterator[
 def _decode_notes(scenario: Scenario, points: tuple[RooflinePoint, ...]) -> Iterator[str]:
     turn = turning_batch(scenario)
     if turn is None:
-        yield (
-            "No batch makes it compute-bound: the caches to read grow with the batch as the work "
-            "does."
-        )
+        yield ("No batch makes it compute-bound: the caches to read grow with the batch as the work does.")
     else:
-        free = (
-            "" if scenario.context_tokens else "; until then a larger batch costs next to no time"
-        )
+        free = "" if scenario.context_tokens else "; until then a larger batch costs next to no time"
         yield f"Compute takes over at batch {turn:,}{free}."
     per_token = kv_bytes_per_token(scenario)
     if scenario.context_tokens and per_token is not None:
@@ -235,24 +208,15 @@ def _decode_notes(scenario: Scenario, points: tuple[RooflinePoint, ...]) -> Iter
     elif scenario.context_tokens:
         yield "The KV cache is not counted: of this model only the number of parameters is known."
     elif per_token is not None:
-        yield (
-            f"With a short KV cache ({per_token / KILO:.0f} KB a token, not counted); --context N "
-            "counts it."
-        )
+        yield (f"With a short KV cache ({per_token / KILO:.0f} KB a token, not counted); --context N counts it.")
     shape = scenario.model.shape
     if shape and shape.experts:
-        yield (
-            "A mixture of experts: all experts stay resident; the bytes read are of those that the "
-            "batch touches."
-        )
+        yield ("A mixture of experts: all experts stay resident; the bytes read are of those that the batch touches.")
     for point in points:
         held = resident_bytes(scenario, point.batch_count)
         capacity = scenario.device.memory_bytes
         if held is not None and capacity is not None and held > capacity:
-            yield (
-                f"Batch {point.batch_count:,} needs {gigabytes(held)} for weights and cache: more "
-                "than this device has."
-            )
+            yield (f"Batch {point.batch_count:,} needs {gigabytes(held)} for weights and cache: more than this device has.")
             return
 
 
@@ -278,9 +242,7 @@ def _training_notes(scenario: Scenario, points: tuple[RooflinePoint, ...]) -> It
         )
 
 
-def _comparison(
-    before: Scenario, after: Scenario, changes: tuple[str, ...]
-) -> Iterator[RenderableType]:
+def _comparison(before: Scenario, after: Scenario, changes: tuple[str, ...]) -> Iterator[RenderableType]:
     effects = compare(before, after)
     yield heading(f"\nafter {', '.join(changes)}")
     for gap in after.device.gaps if after.device != before.device else ():
@@ -296,22 +258,15 @@ def _comparison(
         )
         for effect in effects
     ]
-    yield table(
-        ("batch", "before", "after", "step time", "limit before", "limit after"), rows, left=0
-    )
+    yield table(("batch", "before", "after", "step time", "limit before", "limit after"), rows, left=0)
     heading_of_parts = f"part (batch {before.batches[0]:,})"
-    yield table(
-        (heading_of_parts, "parameters", "FLOPs", "time to read"), _part_rows(before, after)
-    )
+    yield table((heading_of_parts, "parameters", "FLOPs", "time to read"), _part_rows(before, after))
     old, new = kv_bytes_per_token(before), kv_bytes_per_token(after)
     if old and new and old != new:
         yield line(f"KV cache a token: {old / KILO:.0f} KB before, {new / KILO:.0f} KB after.")
     shape = after.model.shape
     if shape and shape.experts:
-        yield line(
-            "All experts are resident; at batch 1 only the chosen ones are read, at a large batch "
-            "nearly all."
-        )
+        yield line("All experts are resident; at batch 1 only the chosen ones are read, at a large batch nearly all.")
 
 
 def _batches(before: int, after: int) -> str:
@@ -331,9 +286,7 @@ def _part_rows(before: Scenario, after: Scenario) -> list[tuple[str, ...]]:
             _ratio(cost.flops, changed.flops),
             _ratio(cost.read_seconds, changed.read_seconds),
         )
-        rows.append(
-            (part.value, *(f"× {ratio:.2f}" if ratio is not None else "" for ratio in ratios))
-        )
+        rows.append((part.value, *(f"× {ratio:.2f}" if ratio is not None else "" for ratio in ratios)))
     return rows
 
 

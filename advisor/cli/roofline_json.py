@@ -67,9 +67,7 @@ def _as_json(scenario: Scenario) -> dict[str, Any]:
         "compute_dtype": scenario.compute_dtype,
         "kv_dtype": scenario.kv_dtype,
         "turning_batch": turning_batch(scenario) if scenario.phase is Phase.DECODE else None,
-        "optimizer_step_seconds": optimizer_step_seconds(scenario)
-        if scenario.phase is Phase.TRAIN
-        else None,
+        "optimizer_step_seconds": optimizer_step_seconds(scenario) if scenario.phase is Phase.TRAIN else None,
         "points": [_point(point) for point in points],
         "parts": [
             {

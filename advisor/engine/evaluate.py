@@ -65,12 +65,12 @@ def _arguments(rule: Rule, resolver: Resolver) -> tuple[dict[str, object], tuple
     arguments: dict[str, object] = {}
     missing = []
     for need in rule.needs:
-        found: tuple[Evidence, ...] = resolver.all_of(need.kind)
+        found: tuple[Evidence, ...] = resolver.named(need.kind)
         if not found and not need.optional:
-            missing.append(need.kind.__name__)
+            missing.append(need.kind)
         arguments[need.parameter] = found if need.many else next(iter(found), None)
     if not missing and not any(arguments.values()):
-        missing = [need.kind.__name__ for need in rule.needs]
+        missing = [need.kind for need in rule.needs]
     return arguments, tuple(missing)
 
 

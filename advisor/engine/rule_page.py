@@ -11,8 +11,8 @@ def page_of(rule: Rule) -> str:
 
 
 def _needs(rule: Rule) -> str:
-    required = tuple(need.kind.__name__ for need in rule.needs if not need.optional)
-    helpful = tuple(need.kind.__name__ for need in rule.needs if need.optional)
+    required = tuple(need.kind for need in rule.needs if not need.optional)
+    helpful = tuple(need.kind for need in rule.needs if need.optional)
     lines = []
     if required:
         lines.append(f"Needs {' and '.join(needs_in_words(required)[0])}.")

@@ -110,16 +110,10 @@ def _advice(short: str) -> str:
     for entry in _all_entries():
         known |= {runtime.lower(): runtime for runtime in entry["runtime_names"]}
     containing = [name for key, name in known.items() if short and short in key]
-    similar = difflib.get_close_matches(
-        short, known, n=NEIGHBOR_COUNT, cutoff=NEIGHBOR_SIMILARITY_RATIO
-    )
+    similar = difflib.get_close_matches(short, known, n=NEIGHBOR_COUNT, cutoff=NEIGHBOR_SIMILARITY_RATIO)
     near = list(dict.fromkeys((*containing, *(known[key] for key in similar))))[:NEIGHBOR_COUNT]
     numbers = "or give its numbers, like 500TFLOPS,2TB/s,80GB"
-    return (
-        f"near names: {', '.join(near)}; {numbers}"
-        if near
-        else f"name it as nvidia-smi does, {numbers}"
-    )
+    return f"near names: {', '.join(near)}; {numbers}" if near else f"name it as nvidia-smi does, {numbers}"
 
 
 def _ceilings(entry: Mapping[str, Any], matched: str, gaps: tuple[str, ...] = ()) -> DeviceCeilings:
@@ -127,9 +121,7 @@ def _ceilings(entry: Mapping[str, Any], matched: str, gaps: tuple[str, ...] = ()
         if value is None:
             return None
         if isinstance(value, Mapping):
-            return Figure(
-                value=float(value["value"]), source=value["source"], verified=value["verified"]
-            )
+            return Figure(value=float(value["value"]), source=value["source"], verified=value["verified"])
         return Figure(value=float(value), source=entry["source"], verified=entry["verified"])
 
     def figures(table: str) -> dict[str, Figure]:

@@ -11,9 +11,7 @@ DECIMAL_BYTES = {"M": 1e6, "G": 1e9, "T": 1e12}
 GIBIBYTE = 1024**3
 
 NUMBER = r"(?P<number>\d{1,9}(?:\.\d{1,9})?)\s*"
-PEAK = re.compile(
-    rf"(?:(?P<dtype>[a-z]{{2,4}}\d{{1,2}})=)?{NUMBER}(?P<scale>[GTP])FLOP(?:/?S)?", re.IGNORECASE
-)
+PEAK = re.compile(rf"(?:(?P<dtype>[a-z]{{2,4}}\d{{1,2}})=)?{NUMBER}(?P<scale>[GTP])FLOP(?:/?S)?", re.IGNORECASE)
 BANDWIDTH = re.compile(rf"{NUMBER}(?P<scale>[MGT])B/S", re.IGNORECASE)
 MEMORY = re.compile(rf"{NUMBER}GI?B", re.IGNORECASE)
 DTYPES = ("fp64", "fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4")
@@ -47,9 +45,7 @@ def declared_device(text: str) -> DeviceCeilings:
                 )
             peaks |= dict.fromkeys((dtype,) if dtype else HALF_PRECISIONS, _declared(peak, part))
         elif match := BANDWIDTH.fullmatch(part):
-            bandwidth = _declared(
-                float(match["number"]) * DECIMAL_BYTES[match["scale"].upper()], part
-            )
+            bandwidth = _declared(float(match["number"]) * DECIMAL_BYTES[match["scale"].upper()], part)
         elif match := MEMORY.fullmatch(part):
             memory_bytes = int(float(match["number"]) * GIBIBYTE)
         else:

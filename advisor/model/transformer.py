@@ -120,15 +120,10 @@ class TransformerShape(Evidence):
         if min(*sizes, self.head_size, self.vocabulary_size) < 1 or self.ffn_size < 0:
             raise ValueError(f"{self.name}: every size of a transformer is at least 1")
         if self.head_count % self.kv_head_count:
-            raise ValueError(
-                f"{self.name}: {self.head_count} query heads cannot share {self.kv_head_count} key "
-                "heads"
-            )
+            raise ValueError(f"{self.name}: {self.head_count} query heads cannot share {self.kv_head_count} key heads")
         moe = self.experts
         if moe and not 1 <= moe.active_count <= moe.expert_count:
-            raise ValueError(
-                f"{self.name}: {moe.active_count} active of {moe.expert_count} experts"
-            )
+            raise ValueError(f"{self.name}: {moe.active_count} active of {moe.expert_count} experts")
         if moe and not 0 <= moe.dense_layer_count <= self.layer_count:
             raise ValueError(f"{self.name}: more dense layers than layers")
         if not 0 <= self.windowed_layer_count <= self.layer_count:

@@ -24,9 +24,7 @@ def as_contract(report: Report) -> Json:
         "memory": _memory(report.memory) if report.memory else None,
         "time": _time(report.time, report.operators) if report.time else None,
         "record": dict.fromkeys(RECORD_ITEMS) | {"missing": list(RECORD_ITEMS)},
-        "skipped_rules": [
-            {"code": rule.code, "needs": list(rule.needs), "collect_with": rule.collect_with} for rule in report.skipped
-        ],
+        "skipped_rules": [{"code": rule.code, "needs": list(rule.needs), "collect_with": rule.collect_with} for rule in report.skipped],
         "faulted_rules": [{"code": rule.code, "because": rule.because} for rule in report.faulted],
         "unreadable": [{"path": item.path, "because": item.because} for item in report.unreadable],
     }

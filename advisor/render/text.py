@@ -155,7 +155,10 @@ def _operators(report: Report) -> Iterable[RenderableType]:
     for operator in report.operators[:8]:
         bound = operator.bound.value.lower() if operator.bound.value != "UNKNOWN" else ""
         table.add_row(
-            Text(printable(operator.name)), Text(seconds_text(operator.device_seconds)), Text(count_text(operator.calls, "call")), Text(bound)
+            Text(printable(operator.name)),
+            Text(seconds_text(operator.device_seconds)),
+            Text(count_text(operator.calls, "call")),
+            Text(bound),
         )
     yield Padding(table, (0, 0, 0, 2))
 

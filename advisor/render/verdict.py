@@ -3,7 +3,6 @@
 from advisor.model.finding import Severity
 from advisor.model.report import Report
 
-
 SETTLED = 0.8
 """From this confidence on (a frequency) the verdict names the cause without a qualifier: four in five are right."""
 

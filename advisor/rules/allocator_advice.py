@@ -1,7 +1,13 @@
 """Settings of PyTorch's caching allocator that several rules advise, by what a version can do."""
 
-from advisor.model.failure import Failure
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Prediction
+
+if TYPE_CHECKING:
+    from advisor.model.failure import Failure
 
 VARIABLES = ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
 """Where the settings are read from: the first since torch 2.9, the others before (and still)."""

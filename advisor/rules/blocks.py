@@ -1,15 +1,20 @@
 """What a ledger's blocks say: which is the largest, whether it matters, and what is left once it shrinks."""
 
-from collections.abc import Iterable
-from typing import TypeGuard
+from __future__ import annotations
 
-from advisor.model.evidence import Source
-from advisor.model.failure import Failure
+from typing import TYPE_CHECKING, TypeGuard
+
 from advisor.model.finding import Observation, Severity
 from advisor.model.memory import AllocationSite, AllocatorRecord, Basis, MemoryLedger, Moment
 from advisor.rules.capacity import is_capacity_failure, severity_of
 from advisor.rules.facts import bytes_fact
 from advisor.rules.wording import bytes_text, count_text, ratio_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from advisor.model.evidence import Source
+    from advisor.model.failure import Failure
 
 NEAR_CAPACITY_RATIO = 0.92
 """Share of the device above which the next larger batch fails: a context, cuBLAS and NCCL buffers

@@ -1,14 +1,20 @@
 """Words that speak for a cause: in a traceback's frames, in code that a log prints, or in prose."""
 
+from __future__ import annotations
+
 import functools
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
 
-from advisor.model.evidence import Source
-from advisor.model.failure import Failure, Frame, LogText
 from advisor.model.finding import Observation
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from advisor.model.evidence import Source
+    from advisor.model.failure import Failure, Frame, LogText
 
 QUOTE_CHARACTERS = 120
 """A quoted line longer than this hides the sentence around it."""

@@ -6,10 +6,15 @@ context and its libraries, "Process 4711 has ..." another one. In a container th
 one "Process ..." of a message is mostly this process itself.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.failure import Failure, ProcessMemory
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.rules.capacity import CONTEXT_BYTES, reserved_bytes
+
+if TYPE_CHECKING:
+    from advisor.model.failure import Failure, ProcessMemory
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,9 +48,7 @@ def device_shares(failure: Failure) -> DeviceShares | None:
     if total is None or free is None or reserved is None or is_oversubscribed(failure):
         return None
     if failure.process_bytes is not None:
-        return _divided(
-            failure, failure.process_bytes, total - free, reserved, failure.other_processes
-        )
+        return _divided(failure, failure.process_bytes, total - free, reserved, failure.other_processes)
     own = _own(failure, total - free, reserved)
     if own is not None and own.used_bytes is not None:
         rest = tuple(process for process in failure.other_processes if process is not own)
@@ -61,15 +64,9 @@ def device_shares(failure: Failure) -> DeviceShares | None:
     return DeviceShares(undivided_bytes=outside)
 
 
-def _divided(
-    failure: Failure, own: int, used: int, reserved: int, named: tuple[ProcessMemory, ...]
-) -> DeviceShares:
-    named = tuple(
-        process for process in named if failure.own_pid is None or process.pid != failure.own_pid
-    )
-    return DeviceShares(
-        own_bytes=max(0, own - reserved), others_bytes=max(0, used - own), named=named
-    )
+def _divided(failure: Failure, own: int, used: int, reserved: int, named: tuple[ProcessMemory, ...]) -> DeviceShares:
+    named = tuple(process for process in named if failure.own_pid is None or process.pid != failure.own_pid)
+    return DeviceShares(own_bytes=max(0, own - reserved), others_bytes=max(0, used - own), named=named)
 
 
 def _own(failure: Failure, used: int, reserved: int) -> ProcessMemory | None:

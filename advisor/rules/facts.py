@@ -1,7 +1,13 @@
 """Facts that rules state, each with its number, its unit and its source."""
 
-from advisor.model.evidence import Source
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Observation
+
+if TYPE_CHECKING:
+    from advisor.model.evidence import Source
 
 
 def bytes_fact(statement: str, size_bytes: float, source: Source) -> Observation:

@@ -1,14 +1,20 @@
 """What the rules about devices share: how a GPU is named, where it was read, what it costs."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from advisor.analysis.device_load import clock_ratio, power_ratio
-from advisor.model.evidence import Source
 from advisor.model.finding import Impact, Observation
-from advisor.model.node import GpuReading, NodeReading
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.step_evidence import step_impact
 from advisor.rules.wording import ratio_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from advisor.model.evidence import Source
+    from advisor.model.node import GpuReading, NodeReading
+    from advisor.model.step_time import StepBreakdown
 
 MOST_FACTS = 8
 """GPUs whose facts are listed one by one; a node has eight as a rule."""
@@ -78,6 +84,4 @@ def clock_impact(gpu: GpuReading, breakdown: StepBreakdown | None) -> Impact:
 
 def slowest_first(gpus: Sequence[GpuReading]) -> list[GpuReading]:
     """By their share of the highest clock, the slowest first; unknown ones last."""
-    return sorted(
-        gpus, key=lambda gpu: (clock_ratio(gpu) is None, clock_ratio(gpu) or 0.0, gpu.index)
-    )
+    return sorted(gpus, key=lambda gpu: (clock_ratio(gpu) is None, clock_ratio(gpu) or 0.0, gpu.index))

@@ -1,11 +1,11 @@
 """Whether a refused request is the logits: tokens × vocabulary × bytes, by what the log names of them."""
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.evidence import Source
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, LogText, Phase
-from advisor.model.finding import Observation
-from advisor.model.transformer import TransformerShape
 from advisor.rules.facts import bytes_fact
 from advisor.rules.tensor_shapes import (
     ELEMENT_BYTES,
@@ -18,6 +18,11 @@ from advisor.rules.tensor_shapes import (
     within_tolerance,
 )
 from advisor.rules.wording import GIB, bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.evidence import Source
+    from advisor.model.finding import Observation
+    from advisor.model.transformer import TransformerShape
 
 LARGE_LOGITS_BYTES = 2 * GIB
 """Logits from this size decide on cards of 24 to 80 GiB: a step holds two or three such tensors."""

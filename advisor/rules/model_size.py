@@ -1,13 +1,18 @@
 """How large the model is, from its declared shape or from the name that a log prints, and what its training states take."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from advisor.analysis.transformer_parameters import parameter_count
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Observation
-from advisor.model.transformer import TransformerShape
 from advisor.rules.clues import Clue, anywhere, in_words, words
 from advisor.rules.wording import bytes_text, parameters_text
+
+if TYPE_CHECKING:
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.transformer import TransformerShape
 
 HALF_BYTES_PER_PARAMETER = 2
 """bf16 or fp16 weights, bytes a parameter."""

@@ -1,8 +1,14 @@
 """Actions that several memory rules advise, with what arithmetic predicts for them."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Prediction, Verification
-from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.rules.blocks import fits_after, held_bytes
+
+if TYPE_CHECKING:
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
 
 CHECKPOINTED_RATIO = 1.0 / 16.5
 """Share of a dense transformer's activations that stays when only every layer's input is kept:

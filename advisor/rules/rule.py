@@ -1,16 +1,20 @@
 """The decorator that turns a pure function and its page into a rule."""
 
+from __future__ import annotations
+
 import inspect
+import re
 import sys
-import types
-import typing
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
+from typing import TYPE_CHECKING, cast
 
-from advisor.model.case import Case
-from advisor.model.finding import Finding
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from advisor.model.case import Case
+    from advisor.model.finding import Finding
 
 SECTIONS = ("What it means", "How it is recognized", "What to do", "What it is confused with")
 """The headings of a rule's page, in order; `advisor-cli explain` and docs/rules/ print them."""
@@ -22,13 +26,13 @@ class Need:
 
     Attributes:
         parameter: its name in the function.
-        kind: the type.
+        kind: its name; naming it imports nothing.
         optional: whether the rule can do without (`X | None`).
         many: whether it takes all of that kind (`tuple[X, ...]`) instead of the primary one.
     """
 
     parameter: str
-    kind: type
+    kind: str
     optional: bool
     many: bool
 
@@ -59,32 +63,33 @@ class Rule:
     @cached_property
     def needs(self) -> tuple[Need, ...]:
         """The function's annotations, read as needs."""
-        hints = typing.get_type_hints(self.check)
-        hints.pop("return", None)
+        hints = {name: hint for name, hint in self.check.__annotations__.items() if name != "return"}
         return tuple(_need(parameter, hint) for parameter, hint in hints.items())
 
     def fires(self) -> Case:
         """The case in which the rule fires; its page's example."""
-        return typing.cast("Case", self.module.fires())
+        return cast("Case", self.module.fires())
 
     def clean(self) -> Case:
         """The healthy look-alike in which it does not."""
-        return typing.cast("Case", self.module.clean())
+        return cast("Case", self.module.clean())
+
+
+_NEED = re.compile(r"(?:tuple\[(?P<many>\w+), \.\.\.\]|(?P<one>\w+))(?P<optional> \| None)?")
+"""What an annotation may be: `X`, `X | None`, `tuple[X, ...]`."""
 
 
 def _need(parameter: str, hint: object) -> Need:
-    optional = False
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        chosen = [part for part in typing.get_args(hint) if part is not type(None)]
-        if len(chosen) != 1:
-            raise TypeError(f"{parameter}: a need is one kind, or one kind or None")
-        hint, optional = chosen[0], True
-    many = typing.get_origin(hint) is tuple
-    if many:
-        hint = typing.get_args(hint)[0]
-    if not isinstance(hint, type):
-        raise TypeError(f"{parameter}: {hint!r} is not a kind of evidence")
-    return Need(parameter=parameter, kind=hint, optional=optional, many=many)
+    text = hint if isinstance(hint, str) else getattr(hint, "__name__", str(hint))
+    match = _NEED.fullmatch(text)
+    if match is None:
+        raise TypeError(f"{parameter}: a need is X, X | None or tuple[X, ...], and not {text}")
+    return Need(
+        parameter=parameter,
+        kind=match["many"] or match["one"],
+        optional=match["optional"] is not None,
+        many=match["many"] is not None,
+    )
 
 
 def rule(code: str, name: str) -> Callable[[Callable[..., Finding | None]], Rule]:

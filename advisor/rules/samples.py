@@ -79,9 +79,7 @@ def a_record(**fields: Any) -> AllocatorRecord:  # noqa: ANN401 - the fields of 
     return AllocatorRecord(**(base | fields))
 
 
-def a_breakdown(
-    *, window_seconds: float = 1.0, step_count: int = 10, **fields: Any
-) -> StepBreakdown:  # noqa: ANN401 - parts or fields
+def a_breakdown(*, window_seconds: float = 1.0, step_count: int = 10, **fields: Any) -> StepBreakdown:  # noqa: ANN401 - parts or fields
     """A breakdown of ten steps of 0.1 s; name parts as ratios, what is left of 1 is compute."""
     parts = {name: fields.pop(name, 0.0) for name in PARTS if name != "compute"}
     parts = {"compute": fields.pop("compute", 1.0 - sum(parts.values())), **parts}

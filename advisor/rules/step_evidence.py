@@ -1,9 +1,15 @@
 """What the rules about time share: how much a trace can prove, and what a part of its window is a step."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Impact, Prediction
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.wording import ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
 
 FEWEST_KERNELS = 150
 """Kernels; with fewer the trace is a fixture or a fragment: one forward pass of a small model has

@@ -1,13 +1,18 @@
 """Which tensor a refused request may have been: its bytes against products of sizes that the log names."""
 
+from __future__ import annotations
+
 import functools
 import math
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from advisor.model.failure import Failure, LogText
 from advisor.rules.clues import Clue, Words, anywhere, in_words, words
 from advisor.rules.wording import GIB, MIB
+
+if TYPE_CHECKING:
+    from advisor.model.failure import Failure, LogText
 
 ELEMENT_BYTES = {"fp32": 4, "bf16": 2}
 """Bytes an element, by the dtypes in which logits and attention scores are held."""

@@ -1,16 +1,19 @@
 """Whether a log shows how many data-loading workers there are."""
 
-import re
+from __future__ import annotations
 
-from advisor.model.failure import Failure, LogText
+import re
+from typing import TYPE_CHECKING
+
 from advisor.rules.clues import Clue, in_words
+
+if TYPE_CHECKING:
+    from advisor.model.failure import Failure, LogText
 
 WORKER_SETTINGS = ("num_workers", "dataloader_num_workers", "num-workers", "workers")
 """Names under which programs print the number of workers."""
 
-NO_WORKERS = re.compile(
-    r"\b(?:num|dataloader_num)[_-]?workers\s{0,2}[=:]\s{0,2}0\b|\bnum-workers[ =]0\b", re.IGNORECASE
-)
+NO_WORKERS = re.compile(r"\b(?:num|dataloader_num)[_-]?workers\s{0,2}[=:]\s{0,2}0\b|\bnum-workers[ =]0\b", re.IGNORECASE)
 
 
 def worker_count(log: LogText | None) -> int | None:

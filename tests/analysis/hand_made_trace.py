@@ -57,9 +57,7 @@ class HandMadeTrace:
     def call(self, name, start, duration, *, external_id=None, tid=HOST):
         self.correlation += 1
         arguments = {} if external_id is None else {"External id": external_id}
-        return self.event(
-            "cuda_runtime", name, start, duration, tid=tid, correlation=self.correlation, **arguments
-        )
+        return self.event("cuda_runtime", name, start, duration, tid=tid, correlation=self.correlation, **arguments)
 
     def kernel(  # noqa: PLR0913 - an event's own keys
         self,

@@ -8,7 +8,33 @@ import signal
 import pytest
 
 PACKAGES = ("ingest", "analysis", "rules", "engine", "render", "cli")
-ATOMS = ("a", "1", " ", "-", "_", ".", "/", "a ", "a-", "a.", "1.", "x1 ", '"', "(", "[", "GiB ", "a b", "\t", "a=", "%", "|", ": ", "0x", "aa1", "1,")
+ATOMS = (
+    "a",
+    "1",
+    " ",
+    "-",
+    "_",
+    ".",
+    "/",
+    "a ",
+    "a-",
+    "a.",
+    "1.",
+    "x1 ",
+    '"',
+    "(",
+    "[",
+    "GiB ",
+    "a b",
+    "\t",
+    "a=",
+    "%",
+    "|",
+    ": ",
+    "0x",
+    "aa1",
+    "1,",
+)
 LINE_LENGTH = 4000
 PATIENCE_SECONDS = 2.0
 """A linear search of such a line takes under a millisecond; an exponential one never ends."""

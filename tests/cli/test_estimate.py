@@ -46,11 +46,7 @@ def test_blocks_items_and_peak_are_given_in_bytes():
     answer = as_json(*H100, "--batch", "1", "--sequence", "4096")
     assert answer["blocks"]["activations"] == 32 * 528 * 1024**2
     assert answer["before_activations_bytes"] == 16 * 8_030_261_248
-    assert (
-        answer["peak"]["at_least_bytes"]
-        < answer["peak"]["counted_bytes"]
-        < answer["peak"]["at_most_bytes"]
-    )
+    assert answer["peak"]["at_least_bytes"] < answer["peak"]["counted_bytes"] < answer["peak"]["at_most_bytes"]
     assert all(item["basis"] for item in answer["items"])
 
 

@@ -21,7 +21,15 @@ def test_every_command_has_help_of_its_own(command):
 
 @pytest.mark.parametrize(
     "arguments",
-    [(), ("dagnose",), ("diagnose", "--frmat", "json"), ("diagnose",), ("explain",), ("explain", "MEM999"), ("diagnose", "x", "--format", "yaml")],
+    [
+        (),
+        ("dagnose",),
+        ("diagnose", "--frmat", "json"),
+        ("diagnose",),
+        ("explain",),
+        ("explain", "MEM999"),
+        ("diagnose", "x", "--format", "yaml"),
+    ],
 )
 def test_bad_usage_is_one_line_with_a_remedy_and_exit_code_2(arguments):
     finished = run_cli(*arguments)

@@ -24,9 +24,7 @@ CONFIG = {
 def test_a_name_a_file_a_folder_and_numbers_are_the_same_model(tmp_path):
     path = tmp_path / "config.json"
     path.write_text(json.dumps(CONFIG))
-    counts = {
-        model_of(text).parameter_count for text in ("llama-3-8b", str(path), str(tmp_path), NUMBERS)
-    }
+    counts = {model_of(text).parameter_count for text in ("llama-3-8b", str(path), str(tmp_path), NUMBERS)}
     assert counts == {8_030_261_248}
 
 

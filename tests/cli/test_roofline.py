@@ -24,9 +24,7 @@ def test_the_answer_comes_first_and_fits_80_columns_without_colors():
 def test_an_assumed_card_is_said_in_text_and_json():
     text = run_cli("roofline", "--device", "H100", "--model", "llama-3-8b").out
     assert "was taken for H100 SXM5 80GB" in text
-    answer = json.loads(
-        run_cli("roofline", "--device", "H100", "--model", "llama-3-8b", "--format", "json").out
-    )
+    answer = json.loads(run_cli("roofline", "--device", "H100", "--model", "llama-3-8b", "--format", "json").out)
     assert "was taken for" in answer["gaps"][0]
 
 
@@ -43,9 +41,7 @@ def test_a_change_is_compared_before_and_after():
     answer = as_json("--batch", "1", "--change", "weights=int4")["change"]
     assert answer["effects"][0]["step_ratio"] == pytest.approx(0.25)
     text = run_cli(*LLAMA, "--batch", "1", "--change", "ffn=x2").out
-    assert ["feed-forward", "×", "2.00", "×", "2.00", "×", "2.00"] in [
-        line.split() for line in text.splitlines()
-    ]
+    assert ["feed-forward", "×", "2.00", "×", "2.00", "×", "2.00"] in [line.split() for line in text.splitlines()]
 
 
 def test_several_changes_are_applied_together():
@@ -61,9 +57,7 @@ def test_what_a_context_adds_is_said():
 
 
 def test_an_unverified_figure_is_marked():
-    text = " ".join(
-        run_cli("roofline", "--device", "RTX-3090", "--model", "llama-3-8b").out.split()
-    )
+    text = " ".join(run_cli("roofline", "--device", "RTX-3090", "--model", "llama-3-8b").out.split())
     assert "not verified" in text
 
 

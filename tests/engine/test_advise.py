@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 from advisor.engine.advise import advise
 from advisor.model.case import Case
 from advisor.model.evidence import Source

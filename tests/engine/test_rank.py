@@ -83,7 +83,6 @@ FINDINGS = st.lists(
 @given(FINDINGS, st.none() | st.integers(1, 2**36), st.none() | st.integers(1, 2**40))
 def test_the_order_does_not_depend_on_the_order_of_the_rules(scored, shortage, device):
     orders = {
-        tuple(codes(order(tuple(permuted), shortage_bytes=shortage, device_bytes=device)))
-        for permuted in itertools.permutations(scored)
+        tuple(codes(order(tuple(permuted), shortage_bytes=shortage, device_bytes=device))) for permuted in itertools.permutations(scored)
     }
     assert len(orders) == 1

@@ -18,15 +18,11 @@ HEADER = (
 def test_the_committed_catalogue_is_what_the_table_gives():
     if not TABLE.is_file():
         pytest.skip(f"the table of facts is not at {TABLE}")
-    assert build_catalogue.catalogue_text(TABLE.read_text(encoding="utf-8")) == CATALOGUE.read_text(
-        encoding="utf-8"
-    )
+    assert build_catalogue.catalogue_text(TABLE.read_text(encoding="utf-8")) == CATALOGUE.read_text(encoding="utf-8")
 
 
 def test_fp16_is_the_rate_that_accumulates_in_fp32():
-    row = (
-        "L4,NVIDIA L4,NVIDIA,Ada,8.9,58,24,GDDR6,300,,,30.3,60,50,999,121,,,,2,0,4,64,72,,S2,x,y\n"
-    )
+    row = "L4,NVIDIA L4,NVIDIA,Ada,8.9,58,24,GDDR6,300,,,30.3,60,50,999,121,,,,2,0,4,64,72,,S2,x,y\n"
     text = build_catalogue.catalogue_text(HEADER + row)
     assert "fp16 = 5e+13" in text
     assert "9.99e+14" not in text

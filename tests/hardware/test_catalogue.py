@@ -57,9 +57,7 @@ def test_a_precise_short_name_leaves_no_gap():
     assert require("H100 PCIe").name == "H100 PCIe 80GB"
 
 
-@pytest.mark.parametrize(
-    "name", ["A100", "V100", "GH200", "RTX 9999", "abc", "\x1b[31m", "x" * 10_000]
-)
+@pytest.mark.parametrize("name", ["A100", "V100", "GH200", "RTX 9999", "abc", "\x1b[31m", "x" * 10_000])
 def test_an_ambiguous_or_unknown_name_is_an_error_and_never_a_default(name):
     with pytest.raises(WrongUsage) as caught:
         require(name)

@@ -40,9 +40,7 @@ def test_an_xid_is_read_in_every_form_of_time(prefix, timestamp):
 
 
 def test_an_xid_of_nobody_names_nobody():
-    (event,) = read(
-        "[    1.000000] NVRM: Xid (PCI:0000:19:00): 48, pid='<unknown>', name=<unknown>, a DBE"
-    ).events
+    (event,) = read("[    1.000000] NVRM: Xid (PCI:0000:19:00): 48, pid='<unknown>', name=<unknown>, a DBE").events
     assert (event.pid, event.process, event.xid) == (None, None, 48)
 
 
@@ -77,8 +75,7 @@ def test_a_kill_in_a_cgroup_has_the_cgroups_limit():
         "[  100.000001] memory: usage 8388608kB, limit 8388608kB, failcnt 1234",
         "[  100.000001] swap: usage 0kB, limit 0kB, failcnt 0",
         "[  100.000002] oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/p,task=python,pid=7,uid=0",
-        "[  100.000003] Memory cgroup out of memory: Killed process 7 (python) anon-rss:8000000kB, "
-        "file-rss:0kB, shmem-rss:0kB",
+        "[  100.000003] Memory cgroup out of memory: Killed process 7 (python) anon-rss:8000000kB, file-rss:0kB, shmem-rss:0kB",
     )
     (event,) = log.events
     assert event.kind is KernelEventKind.CGROUP_OOM
@@ -97,9 +94,7 @@ def test_an_old_kernels_two_lines_are_one_kill():
 
 
 def test_a_dump_that_is_cut_still_tells_of_the_kill():
-    (event,) = read(
-        "[  100.000000] python invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=0"
-    ).events
+    (event,) = read("[  100.000000] python invoked oom-killer: gfp_mask=0xcc0, order=0, oom_score_adj=0").events
     assert (event.kind, event.pid, event.process) == (KernelEventKind.OOM_KILL, None, None)
 
 
@@ -170,12 +165,7 @@ def test_a_flood_of_one_xid_does_not_push_out_another():
 
 
 def test_events_are_bounded_and_counts_are_not():
-    log = read(
-        *[
-            f"[   10.000000] NVRM: Xid (PCI:0000:19:00): 31, pid={pid}, name=x"
-            for pid in range(1000)
-        ]
-    )
+    log = read(*[f"[   10.000000] NVRM: Xid (PCI:0000:19:00): 31, pid={pid}, name=x" for pid in range(1000)])
     assert len(log.events) == EVENT_LIMIT
     assert log.counts["xid 31"] == 1000
 

@@ -38,36 +38,22 @@ def test_every_query_as_text_has_the_figures_that_stand_in_it():
         assert [gpu.name for gpu in gpus] == re.findall(r"Product Name +: (.*)", plain)
         totals = numbers(r"FB Memory Usage\s+Total +: (\d+) MiB", plain)
         assert [gpu.total_bytes / MIB for gpu in gpus] == totals
-        used = numbers(
-            r"FB Memory Usage\s+Total +: \d+ MiB\s+Reserved +: \d+ MiB\s+Used +: (\d+) MiB", plain
-        )
+        used = numbers(r"FB Memory Usage\s+Total +: \d+ MiB\s+Reserved +: \d+ MiB\s+Used +: (\d+) MiB", plain)
         assert [gpu.used_bytes / MIB for gpu in gpus] == used
-        assert [gpu.gpu_utilization_ratio for gpu in gpus] == [
-            n / 100 for n in numbers(r" Gpu +: (\d+) %", plain)
-        ]
+        assert [gpu.gpu_utilization_ratio for gpu in gpus] == [n / 100 for n in numbers(r" Gpu +: (\d+) %", plain)]
         clocks = numbers(r"\n        SM +: (\d+) MHz", plain)
         assert [gpu.sm_clock_mhz for gpu in gpus] == clocks[0::2]
         assert [gpu.max_sm_clock_mhz for gpu in gpus] == clocks[1::2]
-        assert [gpu.power_watts for gpu in gpus] == numbers(
-            r"GPU Power Readings\s+Power Draw +: ([\d.]+) W", plain
-        )
-        assert [gpu.power_limit_watts for gpu in gpus] == numbers(
-            r" Current Power Limit +: ([\d.]+) W", plain
-        )
-        assert [gpu.temperature_celsius for gpu in gpus] == numbers(
-            r"GPU Current Temp +: (\d+) C", plain
-        )
+        assert [gpu.power_watts for gpu in gpus] == numbers(r"GPU Power Readings\s+Power Draw +: ([\d.]+) W", plain)
+        assert [gpu.power_limit_watts for gpu in gpus] == numbers(r" Current Power Limit +: ([\d.]+) W", plain)
+        assert [gpu.temperature_celsius for gpu in gpus] == numbers(r"GPU Current Temp +: (\d+) C", plain)
         widths = numbers(r"Link Width\s+Max +: \d+x\s+Current +: (\d+)x", plain)
         assert [gpu.pcie_width for gpu in gpus] == widths
         assert [gpu.pcie_generation for gpu in gpus] == numbers(r"Device Current +: (\d)", plain)
-        assert sum("gpu_idle" in gpu.clock_event_reasons for gpu in gpus) == len(
-            re.findall(r" Idle +: Active", plain)
-        )
+        assert sum("gpu_idle" in gpu.clock_event_reasons for gpu in gpus) == len(re.findall(r" Idle +: Active", plain))
         capped = sum("sw_power_cap" in gpu.clock_event_reasons for gpu in gpus)
         assert capped == len(re.findall(r"SW Power Cap +: Active", plain))
-        assert sum(len(gpu.processes) for gpu in gpus) == len(
-            re.findall(r"Process ID +: \d+", plain)
-        )
+        assert sum(len(gpu.processes) for gpu in gpus) == len(re.findall(r"Process ID +: \d+", plain))
         assert all(gpu.unparsed == () for gpu in gpus)
 
 
@@ -90,18 +76,14 @@ def test_every_query_as_xml_has_the_figures_that_stand_in_it():
         outside_mig = re.sub(r"(?s)<mig_devices>.*?</mig_devices>", "", plain)
         totals = numbers(r"<fb_memory_usage>\s*<total>(\d+) MiB", outside_mig)
         assert [gpu.total_bytes / MIB for gpu in gpus] == totals
-        assert [gpu.performance_state for gpu in gpus] == re.findall(
-            r"<performance_state>(P\d+)<", plain
-        )
+        assert [gpu.performance_state for gpu in gpus] == re.findall(r"<performance_state>(P\d+)<", plain)
         assert [gpu.temperature_celsius for gpu in gpus] == numbers(r"<gpu_temp>(\d+) C<", plain)
         assert [gpu.sm_clock_mhz for gpu in gpus] == numbers(
             r"<clocks>\s*<graphics_clock>\d+ MHz</graphics_clock>\s*<sm_clock>(\d+) MHz", plain
         )
         slices = [size for gpu in gpus for _, size in gpu.mig_devices]
         inside_mig = "".join(re.findall(r"(?s)<mig_devices>.*?</mig_devices>", plain))
-        assert [size / MIB for size in slices] == numbers(
-            r"<fb_memory_usage>\s*<total>(\d+) MiB", inside_mig
-        )
+        assert [size / MIB for size in slices] == numbers(r"<fb_memory_usage>\s*<total>(\d+) MiB", inside_mig)
         assert sum(len(gpu.processes) for gpu in gpus) == len(re.findall(r"<pid>\d+</pid>", plain))
         assert all(gpu.unparsed == () for gpu in gpus)
 
@@ -163,11 +145,7 @@ def test_every_operator_table_has_a_row_for_each_line_of_figures():
     for path in files("tables/profiler_*.txt"):
         text = path.read_text()
         table = read_operator_table(path.read_bytes(), path.name)
-        lines = [
-            line
-            for line in text.splitlines()
-            if re.search(r"\d%", line) and not line.startswith("#")
-        ]
+        lines = [line for line in text.splitlines() if re.search(r"\d%", line) and not line.startswith("#")]
         assert len(table.rows) == len(lines)
         for row, line in zip(table.rows, lines, strict=True):
             assert row.name in line
@@ -183,10 +161,7 @@ def test_every_memory_summary_has_the_figures_that_stand_in_it():
     for path in files("tables/memory_summary_*.txt"):
         text = path.read_text()
         summary = read_memory_summary(path.read_bytes(), path.name)
-        current, peak = (
-            int(size)
-            for size in re.search(r"Allocated memory +\| +(\d+) M\w+ \| +(\d+) M", text).groups()
-        )
+        current, peak = (int(size) for size in re.search(r"Allocated memory +\| +(\d+) M\w+ \| +(\d+) M", text).groups())
         assert summary.current["allocated"] == current * MIB
         assert summary.peak["allocated"] == peak * MIB
         assert (summary.device_index, summary.ooms, summary.retries) == (0, 1, 1)

@@ -149,9 +149,7 @@ def test_a_text_cut_anywhere_is_answered(seed):
         read_with_all(seed[:length])
 
 
-@pytest.mark.parametrize(
-    "piece", [b" ", b"|", b"GPU 0: ", b"a" * 50 + b" : ", b"%  1.0s  ", b"nvidia_smi_a{", b"-"]
-)
+@pytest.mark.parametrize("piece", [b" ", b"|", b"GPU 0: ", b"a" * 50 + b" : ", b"%  1.0s  ", b"nvidia_smi_a{", b"-"])
 def test_one_endless_line_is_answered(piece):
     """Every pattern is bounded: a megabyte costs what its length costs, whatever it repeats."""
     line = piece * (1_000_000 // len(piece))

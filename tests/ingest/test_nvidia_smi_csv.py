@@ -15,8 +15,7 @@ def test_values_with_units_and_values_without_are_the_same():
         "0, NVIDIA L4, 512 MiB, 95 %, 1200 MHz, 71.50 W\n"
     )
     without = read(
-        "index, name, memory.used [MiB], utilization.gpu [%], clocks.sm [MHz], power.draw [W]\n"
-        "0, NVIDIA L4, 512, 95, 1200, 71.50\n"
+        "index, name, memory.used [MiB], utilization.gpu [%], clocks.sm [MHz], power.draw [W]\n0, NVIDIA L4, 512, 95, 1200, 71.50\n"
     )
     assert with_units.gpus == without.gpus
     gpu = with_units.gpus[0]
@@ -43,17 +42,13 @@ def test_reasons_are_read_from_nvmls_bits(mask, reasons):
 
 
 def test_reasons_are_read_from_their_own_columns():
-    reading = read(
-        "name, clocks_throttle_reasons.sw_thermal_slowdown, clocks_throttle_reasons.gpu_idle\n"
-        "Tesla T4, Active, Not Active\n"
-    )
+    reading = read("name, clocks_throttle_reasons.sw_thermal_slowdown, clocks_throttle_reasons.gpu_idle\nTesla T4, Active, Not Active\n")
     assert reading.gpus[0].clock_event_reasons == ("sw_thermal_slowdown",)
 
 
 def test_of_many_samples_the_busiest_of_each_gpu_stays():
     rows = "\n".join(
-        f"2025/01/06 10:00:0{second}, GPU-{gpu}, {busy} %"
-        for second, gpu, busy in [(0, "a", 5), (0, "b", 7), (1, "a", 99), (1, "b", 3)]
+        f"2025/01/06 10:00:0{second}, GPU-{gpu}, {busy} %" for second, gpu, busy in [(0, "a", 5), (0, "b", 7), (1, "a", 99), (1, "b", 3)]
     )
     reading = read("timestamp, uuid, utilization.gpu [%]\n" + rows + "\n")
     assert [(gpu.uuid, gpu.gpu_utilization_ratio) for gpu in reading.gpus] == [
@@ -70,10 +65,7 @@ def test_a_torn_row_is_named_and_the_others_are_kept():
 
 
 def test_a_query_of_processes_gives_them_to_their_gpu():
-    reading = read(
-        "gpu_uuid, pid, process_name, used_gpu_memory [MiB]\n"
-        "GPU-a, 10, python, 400 MiB\nGPU-a, 11, python, [N/A]\n"
-    )
+    reading = read("gpu_uuid, pid, process_name, used_gpu_memory [MiB]\nGPU-a, 10, python, 400 MiB\nGPU-a, 11, python, [N/A]\n")
     (gpu,) = reading.gpus
     assert [(process.pid, process.used_bytes) for process in gpu.processes] == [
         (10, 400 * MIB),
@@ -82,17 +74,12 @@ def test_a_query_of_processes_gives_them_to_their_gpu():
 
 
 def test_errors_and_link_are_read():
-    reading = read(
-        "name, ecc.errors.uncorrected.volatile.total, pcie.link.gen.current, pcie.link.width.max\n"
-        "NVIDIA L4, 3, 4, 16\n"
-    )
+    reading = read("name, ecc.errors.uncorrected.volatile.total, pcie.link.gen.current, pcie.link.width.max\nNVIDIA L4, 3, 4, 16\n")
     gpu = reading.gpus[0]
     assert (gpu.ecc_uncorrected, gpu.pcie_generation, gpu.max_pcie_width) == (3, 4, 16)
 
 
-@pytest.mark.parametrize(
-    "text", ["name, age\nBob, 3\n", "step,loss\n1,2.0\n", "a\n", "", "index, name\n0, x\n"]
-)
+@pytest.mark.parametrize("text", ["name, age\nBob, 3\n", "step,loss\n1,2.0\n", "a\n", "", "index, name\n0, x\n"])
 def test_other_tables_are_none_of_this(text):
     assert not looks_like_nvidia_smi_csv(text.encode())
     assert read(text) is None

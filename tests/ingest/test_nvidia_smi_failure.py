@@ -8,10 +8,7 @@ def test_a_gpu_without_a_handle_is_lost():
 
 
 def test_the_newer_wording_names_the_index_too():
-    text = (
-        b"Unable to determine the device handle for GPU2: 0000:41:00.0: Unknown Error\n"
-        b"No devices were found\n"
-    )
+    text = b"Unable to determine the device handle for GPU2: 0000:41:00.0: Unknown Error\nNo devices were found\n"
     reading = read_nvidia_smi_failure(text, "smi.txt")
     assert [(gpu.index, gpu.bus_id) for gpu in reading.gpus] == [(2, "0000:41:00.0")]
     assert reading.gaps == ("line 2: No devices were found",)

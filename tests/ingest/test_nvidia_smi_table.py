@@ -110,9 +110,7 @@ def test_the_old_layout_is_read():
 
 
 def test_a_table_inside_a_log_with_prefixes_is_found():
-    text = b"".join(
-        b"[rank0]: " + line + b"\n" for line in (b"hello", *OLD.splitlines(), b"step 1")
-    )
+    text = b"".join(b"[rank0]: " + line + b"\n" for line in (b"hello", *OLD.splitlines(), b"step 1"))
     assert looks_like_nvidia_smi_table(text)
     assert [gpu.total_bytes for gpu in read_nvidia_smi_table(text, "log.txt").gpus] == [
         15079 * MIB,

@@ -181,16 +181,12 @@ def test_of_repeated_readings_the_one_with_a_slowdown_stays():
         "HW Slowdown                       : Active",
         "HW Slowdown                       : Not Active",
     )
-    calm = calm.replace(
-        "HW Thermal Slowdown           : Active", "HW Thermal Slowdown           : Not Active"
-    )
+    calm = calm.replace("HW Thermal Slowdown           : Active", "HW Thermal Slowdown           : Not Active")
     text = a_text(calm) + a_text(a_block()) + a_text(calm)
     reading = read_nvidia_smi_text(text, "q.txt")
     assert len(reading.gpus) == 1
     assert "hw_thermal_slowdown" in reading.gpus[0].clock_event_reasons
-    assert reading.gaps == (
-        "3 samples of a GPU; the one with a slowdown reason, else the busiest, is read",
-    )
+    assert reading.gaps == ("3 samples of a GPU; the one with a slowdown reason, else the busiest, is read",)
 
 
 def test_mig_devices_have_their_memory():

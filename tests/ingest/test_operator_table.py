@@ -14,10 +14,7 @@ def a_table(headings, rows, *, name_width=40, footer=("Self CPU time total: 1.50
     wide = widths or {}
     sizes = [name_width, *(wide.get(heading, WIDTH) for heading in headings[1:])]
     rule = "  ".join("-" * size for size in sizes) + "  "
-    lines = [
-        "  ".join(cell.rjust(size) for cell, size in zip(cells, sizes, strict=True)) + "  "
-        for cells in (headings, *rows)
-    ]
+    lines = ["  ".join(cell.rjust(size) for cell, size in zip(cells, sizes, strict=True)) + "  " for cells in (headings, *rows)]
     return "\n".join([rule, lines[0], rule, *lines[1:], rule, *footer, ""]).encode()
 
 
@@ -91,9 +88,7 @@ def test_memory_shapes_and_flops_are_read_in_their_units():
 
 def test_a_cell_that_is_empty_does_not_shift_the_others():
     headings = ["Name", "Overload Name", *MODERN[1:], "# of Calls"]
-    table = read(
-        a_table(headings, [["aten::mm", "", *a_row()[1:]], ["aten::add", "Tensor", *a_row()[1:]]])
-    )
+    table = read(a_table(headings, [["aten::mm", "", *a_row()[1:]], ["aten::add", "Tensor", *a_row()[1:]]]))
     assert [(row.name, row.calls) for row in table.rows] == [("aten::mm", 12), ("aten::add", 12)]
 
 
@@ -172,11 +167,7 @@ aten::copy_ | 0.23% | 276.372ms | 0.79% | 940.697ms | 19.377us | 48548
 
 def test_a_table_inside_a_log_with_prefixes_is_found_and_placed():
     body = a_table([*MODERN, "# of Calls"], [a_row(), a_row("aten::add")]).splitlines()
-    text = (
-        b"step 1\nstep 2\n"
-        + b"".join(b"[rank0]: " + line + b"\n" for line in body)
-        + b"step 3 loss 2.0\n"
-    )
+    text = b"step 1\nstep 2\n" + b"".join(b"[rank0]: " + line + b"\n" for line in body) + b"step 3 loss 2.0\n"
     table = read(text)
     assert [row.name for row in table.rows] == ["aten::mm", "aten::add"]
     assert str(table.source) == "log.txt: line 4"
@@ -190,11 +181,7 @@ def test_lines_of_the_stack_below_a_row_are_no_rows():
         [*a_row("aten::add"), "<built-in method add>"],
     )
     continuation = ["", *[""] * (len(headings) - 2), "train.py(40): step"]
-    table = read(
-        a_table(
-            headings, [first, continuation, continuation, second], widths={"Source Location": 30}
-        )
-    )
+    table = read(a_table(headings, [first, continuation, continuation, second], widths={"Source Location": 30}))
     assert [row.name for row in table.rows] == ["aten::mm", "aten::add"]
     assert table.gaps == ()
 
@@ -224,9 +211,7 @@ def test_a_row_that_breaks_off_keeps_what_stands_before_the_cut():
 
 
 def test_of_two_tables_the_first_is_read_and_the_other_is_said():
-    text = a_table([*MODERN, "# of Calls"], [a_row()]) + a_table(
-        [*MODERN, "# of Calls"], [a_row("aten::add")]
-    )
+    text = a_table([*MODERN, "# of Calls"], [a_row()]) + a_table([*MODERN, "# of Calls"], [a_row("aten::add")])
     table = read(text)
     assert [row.name for row in table.rows] == ["aten::mm"]
     assert table.gaps == ("1 more tables follow; the first is read",)

@@ -48,16 +48,12 @@ def test_a_time_without_number_or_unit_is_unknown(printed):
     assert quantities.duration_seconds(printed) is None
 
 
-@pytest.mark.parametrize(
-    ("printed", "lanes"), [("16x", 16), ("x8", 8), ("4", 4), ("3x", None), ("-1", None)]
-)
+@pytest.mark.parametrize(("printed", "lanes"), [("16x", 16), ("x8", 8), ("4", 4), ("3x", None), ("-1", None)])
 def test_a_link_has_only_widths_that_exist(printed, lanes):
     assert quantities.link_width(printed) == lanes
 
 
-@pytest.mark.parametrize(
-    ("printed", "ratio"), [("0 %", 0.0), ("100 %", 1.0), ("101 %", None), ("-1 %", None)]
-)
+@pytest.mark.parametrize(("printed", "ratio"), [("0 %", 0.0), ("100 %", 1.0), ("101 %", None), ("-1 %", None)])
 def test_a_utilization_lies_between_nothing_and_all(printed, ratio):
     assert quantities.percent_ratio(printed) == ratio
 

@@ -17,9 +17,7 @@ def a_finding(**fields):
         "statement": "The fp32 copy of the logits, 3.91 GiB, did not fit.",
         "severity": Severity.ERROR,
         "confidence": 0.9,
-        "observations": (
-            Observation(statement="3.91 GiB were refused in cross_entropy", value=4202692608, unit="bytes", source=LOG),
-        ),
+        "observations": (Observation(statement="3.91 GiB were refused in cross_entropy", value=4202692608, unit="bytes", source=LOG),),
         "actions": (
             Action(
                 title="Compute the loss in chunks",

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from a_report import a_finding, a_diagnosis, a_report
+from a_report import a_diagnosis, a_finding, a_report
 
 from advisor.model.evidence import Source
 from advisor.model.finding import Observation
@@ -25,7 +25,9 @@ def test_what_would_settle_a_diagnosis_is_its_last_action():
 
 
 def test_bytes_are_whole_numbers_and_what_is_not_finite_is_unknown():
-    seen = tuple(Observation(statement="seen", value=value, unit="bytes", source=Source(path="log")) for value in (4202692608.0, float("nan")))
+    seen = tuple(
+        Observation(statement="seen", value=value, unit="bytes", source=Source(path="log")) for value in (4202692608.0, float("nan"))
+    )
     report = a_report(diagnoses=(a_diagnosis(finding=a_finding(observations=seen)),))
     assert [item["value"] for item in as_contract(report)["diagnoses"][0]["evidence"]] == [4202692608, None]
     assert "4202692608," in as_json(report)

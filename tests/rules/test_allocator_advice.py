@@ -16,9 +16,7 @@ from advisor.rules.samples import a_failure
         ("", None),
     ],
 )
-def test_the_wording_names_the_earliest_release(
-    generation: str, version: tuple[int, int] | None
-) -> None:
+def test_the_wording_names_the_earliest_release(generation: str, version: tuple[int, int] | None) -> None:
     assert version_of(a_failure(generation=generation)) == version
     assert version_of(None) is None
 

@@ -28,11 +28,7 @@ def test_the_shares_are_never_negative_and_never_more_than_what_is_outside(
     if shares is None:
         assert is_oversubscribed(failure)
         return
-    parts = [
-        part
-        for part in (shares.own_bytes, shares.others_bytes, shares.undivided_bytes)
-        if part is not None
-    ]
+    parts = [part for part in (shares.own_bytes, shares.others_bytes, shares.undivided_bytes) if part is not None]
     assert parts
     assert all(part >= 0 for part in parts)
     if own is None and not sizes:
@@ -72,9 +68,4 @@ def test_a_small_named_process_is_another_one() -> None:
 
 def test_missing_figures_are_not_divided() -> None:
     assert device_shares(a_failure(free_bytes=None)) is None
-    assert (
-        device_shares(
-            a_failure(free_bytes=0, allocated_bytes=60 * GIB, reserved_unallocated_bytes=30 * GIB)
-        )
-        is None
-    )
+    assert device_shares(a_failure(free_bytes=0, allocated_bytes=60 * GIB, reserved_unallocated_bytes=30 * GIB)) is None

@@ -40,9 +40,7 @@ def short(module):
 
 
 def rule_of(module):
-    found = [
-        value for value in vars(importlib.import_module(module)).values() if isinstance(value, Rule)
-    ]
+    found = [value for value in vars(importlib.import_module(module)).values() if isinstance(value, Rule)]
     assert len(found) == 1, f"{module} defines {len(found)} rules"
     return found[0]
 
@@ -77,9 +75,7 @@ def test_a_page_is_one_sentence_and_the_four_sections_in_order(module):
     summary = head.strip()
     assert "\n" not in summary
     assert summary.endswith(".")
-    assert all(len(text.split()) >= 5 for text in sections.values()), (
-        "a section says next to nothing"
-    )
+    assert all(len(text.split()) >= 5 for text in sections.values()), "a section says next to nothing"
 
 
 @pytest.mark.parametrize("module", MODULES, ids=short)

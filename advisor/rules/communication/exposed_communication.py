@@ -22,16 +22,21 @@ ranks, the rank on which the same collective is short is the late one. Collectiv
 the computation are long and cost nothing.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
 from advisor.model.step_time import Bound, StepBreakdown
 from advisor.model.waits import CollectiveGroup, Communication
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_communication
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import bytes_text, count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.kernels import KernelMix
 
 LEAST_RATIO = 0.10
 """Of the window, exposed: well overlapped data-parallel jobs stay below a tenth."""
@@ -139,6 +144,8 @@ def _actions(groups: tuple[CollectiveGroup, ...], breakdown: StepBreakdown, expo
 
 def fires() -> Case:
     """An all-reduce of all gradients at the end of backward."""
+    from advisor.rules.samples_time import a_communication
+
     return a_case(
         a_breakdown(exposed_communication=0.25, bound=Bound.COMMUNICATION),
         a_communication(
@@ -158,6 +165,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same exchange, in buckets that the backward pass hides."""
+    from advisor.rules.samples_time import a_communication
+
     return a_case(
         a_breakdown(exposed_communication=0.02),
         a_communication(

@@ -23,21 +23,25 @@ The first step, which fills the cache (HST111). `cudaFree(0)`, by which programs
 once.
 """
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import cpu_share
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
-from advisor.model.tables import OperatorTable
-from advisor.model.waits import DriverAllocations
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_driver_allocations
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
+    from advisor.model.tables import OperatorTable
+    from advisor.model.waits import DriverAllocations
 
 LEAST_RATIO = 0.01
 """Of the steady steps' time: a single driver allocation in a long step is noise."""
@@ -195,6 +199,8 @@ def _by_log(log: LogText) -> Finding | None:
 
 def fires() -> Case:
     """`empty_cache()` in each step: twenty segments given back and obtained again."""
+    from advisor.rules.samples_time import a_driver_allocations
+
     return a_case(
         a_breakdown(synchronization=0.1),
         a_driver_allocations(
@@ -211,6 +217,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same calls, all of them in the first step."""
+    from advisor.rules.samples_time import a_driver_allocations
+
     return a_case(
         a_breakdown(),
         a_driver_allocations(alloc_count=210, free_count=190, seconds=0.12),

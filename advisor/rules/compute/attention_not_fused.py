@@ -22,15 +22,20 @@ The softmax of a loss or of a router, which has no second product behind it. A f
 has "flash", "fmha", "attn_fwd" or "efficient_attention" in its name.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import AttentionMix, KernelMix
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_mix, an_attention
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import bytes_text, count_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.kernels import AttentionMix, KernelMix
+    from advisor.model.step_time import StepBreakdown
 
 LEAST_RATIO = 0.10
 """Of the window: below, a faster attention shortens the step by no more than a few percent."""
@@ -104,6 +109,8 @@ def attention_not_fused(breakdown: StepBreakdown, attention: AttentionMix, mix: 
 
 def fires() -> Case:
     """Scores of 16 sequences of 16 heads, 2048² in bf16, in each of 24 layers."""
+    from advisor.rules.samples_time import a_mix, an_attention
+
     return a_case(
         a_breakdown(),
         an_attention(
@@ -121,6 +128,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """Fused attention, and one small written-out one over a few positions."""
+    from advisor.rules.samples_time import a_mix, an_attention
+
     return a_case(
         a_breakdown(),
         an_attention(unfused_count=10, unfused_seconds=0.002, scores_bytes=65_536),

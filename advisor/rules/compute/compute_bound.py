@@ -25,15 +25,20 @@ A device that is busy with conversions, pointwise operations or tiny kernels is 
 utilization 100%" says no more than that something runs. See CMP102, CMP107 and CMP111.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Impact, Observation, RuledOut, Severity
-from advisor.model.kernels import KernelMix, OperatorCosts
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_mix, operator_costs
 from advisor.rules.step_evidence import certainty
 from advisor.rules.wording import ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.kernels import KernelMix, OperatorCosts
+    from advisor.model.step_time import StepBreakdown
 
 LEAST_COMPUTE_RATIO = 0.80
 """Of the window: beyond four fifths, removing every wait wins less than a quarter."""
@@ -135,11 +140,15 @@ def _has_tensor_cores(mix: KernelMix) -> bool:
 
 def fires() -> Case:
     """A bf16 training step that computes 92% of the time and reaches 45% of the peak."""
+    from advisor.rules.samples_time import a_mix, operator_costs
+
     return a_case(a_breakdown(launch=0.05, input_wait=0.03), a_mix(), operator_costs())
 
 
 def clean() -> Case:
     """As busy a device, that spends its time in pointwise operations and conversions."""
+    from advisor.rules.samples_time import a_mix
+
     return a_case(
         a_breakdown(launch=0.05, input_wait=0.03),
         a_mix(

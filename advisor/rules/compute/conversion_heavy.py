@@ -23,19 +23,23 @@ Copies between host and device: INP103 and INP104. Copies of parameters in an op
 master weights, which are needed.
 """
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import TableShare, cpu_share, device_share
-from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
 from advisor.model.tables import OperatorRow, OperatorTable
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_mix, a_table
 from advisor.rules.step_evidence import certainty, per_step_text, seconds_while_computing, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
 
 LEAST_RATIO = 0.15
 """Of the kernels' time: healthy models need up to about a tenth for views that must be made
@@ -150,6 +154,8 @@ def _by_table(table: OperatorTable) -> Finding | None:
 
 def fires() -> Case:
     """`copy_` on top of the table, with a third of the device's time."""
+    from advisor.rules.samples_time import a_table
+
     return a_case(
         a_table(
             OperatorRow(name="aten::copy_", calls=9_000, self_device_seconds=0.33),
@@ -163,4 +169,6 @@ def fires() -> Case:
 
 def clean() -> Case:
     """A healthy step: 9% of the kernels' time in copies."""
+    from advisor.rules.samples_time import a_mix
+
     return a_case(a_breakdown(launch=0.1), a_mix())

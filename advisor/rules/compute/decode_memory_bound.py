@@ -23,16 +23,21 @@ Prefill, which processes whole prompts and is limited by computing. Generation t
 launches between short kernels: HST101. A step that waits for the host or its scheduler.
 """
 
-from advisor.model.case import Case
-from advisor.model.ceilings import DeviceCeilings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import DecodeSigns, KernelMix
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_decode, a_mix
 from advisor.rules.step_evidence import certainty
 from advisor.rules.wording import count_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.ceilings import DeviceCeilings
+    from advisor.model.kernels import DecodeSigns, KernelMix
+    from advisor.model.step_time import StepBreakdown
 
 LEAST_READING_RATIO = 0.50
 """Of the kernels' time, in products and attention: the kernels that read weights and cache."""
@@ -121,6 +126,8 @@ def _sign(decode: DecodeSigns, vector: float) -> str:
 
 def fires() -> Case:
     """A decode step of 32 sequences, as an engine marks it."""
+    from advisor.rules.samples_time import a_decode, a_mix
+
     return a_case(
         a_breakdown(),
         a_decode(
@@ -136,6 +143,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """Prompts are processed in the same step: products of thousands of rows."""
+    from advisor.rules.samples_time import a_decode, a_mix
+
     return a_case(
         a_breakdown(),
         a_decode(

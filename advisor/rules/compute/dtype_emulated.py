@@ -20,19 +20,23 @@ Use fp16, with loss scaling in training.
 bf16 on Ampere and later, and on AMD's CDNA cards, where it is native.
 """
 
-import re
+from __future__ import annotations
 
-from advisor.model.case import Case
-from advisor.model.ceilings import DeviceCeilings
-from advisor.model.failure import Failure, LogText
+import re
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_mix
 from advisor.rules.step_evidence import certainty, share_of_window
 from advisor.rules.wording import count_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.ceilings import DeviceCeilings
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
 
 FIRST_BF16 = 8
 """Major compute capability of the first NVIDIA cards with bf16 arithmetic (Ampere)."""
@@ -127,6 +131,8 @@ def _by_log(log: LogText) -> Finding | None:
 
 def fires() -> Case:
     """bf16 autocast on a V100."""
+    from advisor.rules.samples_time import a_mix
+
     return a_case(
         a_breakdown(),
         a_mix(
@@ -141,4 +147,6 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same job on an A100."""
+    from advisor.rules.samples_time import a_mix
+
     return a_case(a_breakdown(), a_mix(bf16_seconds=0.5, bf16_count=2_000))

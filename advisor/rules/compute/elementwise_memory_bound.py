@@ -23,16 +23,21 @@ A compiled model: its fused kernels have names of their own and are not counted.
 conversions between types or layouts: see CMP107. The optimizer's many small kernels: see CMP108.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
-from advisor.model.waits import OptimizerSteps
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_mix, an_optimizer
 from advisor.rules.step_evidence import certainty, per_step_text, seconds_while_computing, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
+    from advisor.model.waits import OptimizerSteps
 
 KINDS = ("elementwise", "normalization", "softmax", "reduction")
 
@@ -111,6 +116,8 @@ def elementwise_memory_bound(breakdown: StepBreakdown, mix: KernelMix, optimizer
 
 def fires() -> Case:
     """An eager model with hand-written activations: a third of the time in pointwise kernels."""
+    from advisor.rules.samples_time import a_mix
+
     return a_case(
         a_breakdown(launch=0.1),
         a_mix(
@@ -122,6 +129,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """As many pointwise kernels, and they are the optimizer's."""
+    from advisor.rules.samples_time import a_mix, an_optimizer
+
     return a_case(
         a_breakdown(launch=0.1),
         a_mix(

@@ -25,16 +25,21 @@ Token generation, which is limited by bandwidth: see CMP112. A profile of the fi
 HST111.
 """
 
-from advisor.model.case import Case
-from advisor.model.ceilings import DeviceCeilings
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import DecodeSigns, KernelMix, OperatorCosts
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_ceiling, a_mix, operator_costs
 from advisor.rules.step_evidence import certainty
 from advisor.rules.wording import ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.ceilings import DeviceCeilings
+    from advisor.model.kernels import DecodeSigns, KernelMix, OperatorCosts
+    from advisor.model.step_time import StepBreakdown
 
 LOW_RATIO = 0.30
 """Of the dense peak: 40-50% is good, 30% is common for a first version."""
@@ -122,6 +127,8 @@ def _is_below_the_ridge(costs: OperatorCosts, ceilings: DeviceCeilings) -> bool:
 
 def fires() -> Case:
     """A training step on an A100 at 18% of its bf16 peak, with half of the time lost to waits."""
+    from advisor.rules.samples_time import a_ceiling, a_mix, operator_costs
+
     return a_case(
         a_breakdown(input_wait=0.3, launch=0.2),
         operator_costs(flops=0.18 * 312e12, modelled_seconds=0.4, total_seconds=0.5),
@@ -132,4 +139,6 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same job without the waits: 45%."""
+    from advisor.rules.samples_time import a_ceiling, a_mix, operator_costs
+
     return a_case(a_breakdown(launch=0.05), operator_costs(), a_ceiling(), a_mix())

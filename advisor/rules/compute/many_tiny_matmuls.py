@@ -22,15 +22,20 @@ A small model as a whole, for which HST101 is the answer. Token generation out o
 products are short because they read little: see CMP112.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.model.kernels import TINY_MATMUL_SECONDS, DecodeSigns, KernelMix, LaunchProfile
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_launch_profile, a_mix
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.step_time import StepBreakdown
 
 FEWEST_A_STEP = 300
 """Tiny products a step: a transformer of 32 layers has about 230 products forward, none of them
@@ -115,6 +120,8 @@ def many_tiny_matmuls(
 
 def fires() -> Case:
     """A loop over 64 experts in each of 12 layers, in Python."""
+    from advisor.rules.samples_time import a_launch_profile, a_mix
+
     return a_case(
         a_breakdown(launch=0.4),
         a_mix(
@@ -130,6 +137,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """As many short kernels, and only a few of them are products."""
+    from advisor.rules.samples_time import a_launch_profile, a_mix
+
     return a_case(
         a_breakdown(launch=0.4),
         a_mix(kernel_count=40_000, tiny_matmul_count=900, tiny_matmul_seconds=0.005),

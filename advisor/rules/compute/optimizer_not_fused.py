@@ -23,21 +23,25 @@ A fused or foreach optimizer of a large model, which takes its time for memory t
 needed. An optimizer that communicates (sharded states): see COM101.
 """
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import cpu_share
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
-from advisor.model.tables import OperatorTable
-from advisor.model.waits import OptimizerSteps
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import an_optimizer
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
+    from advisor.model.tables import OperatorTable
+    from advisor.model.waits import OptimizerSteps
 
 LEAST_RATIO = 0.05
 """Of the window, kernels and idle time together: a fused update of most models takes less."""
@@ -194,6 +198,8 @@ def _by_log(log: LogText) -> Finding | None:
 
 def fires() -> Case:
     """SGD over 160 tensors: 640 kernels of 3 µs in each update."""
+    from advisor.rules.samples_time import an_optimizer
+
     return a_case(
         a_breakdown(launch=0.15),
         an_optimizer(
@@ -210,6 +216,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """A fused AdamW that takes as long, for the traffic of a billion parameters."""
+    from advisor.rules.samples_time import an_optimizer
+
     return a_case(
         a_breakdown(),
         an_optimizer(device_seconds=0.12, kernel_count=400, multi_tensor_count=400),

@@ -25,19 +25,23 @@ Cards without tensor cores (Pascal, GTX 16). Scientific code that needs all 24 b
 are fp32 but not matrix products, which would not gain.
 """
 
-import re
+from __future__ import annotations
 
-from advisor.model.case import Case
-from advisor.model.ceilings import DeviceCeilings
-from advisor.model.failure import Failure, LogText
+import re
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Impact, Observation, Prediction, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_ceiling, a_mix
 from advisor.rules.step_evidence import certainty, per_step_text, seconds_while_computing, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.ceilings import DeviceCeilings
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
 
 LEAST_RATIO = 0.10
 """Of the window, in fp32 products: less is not worth a change of precision."""
@@ -215,6 +219,8 @@ def _by_comparison(log: LogText) -> Finding | None:
 
 def fires() -> Case:
     """An fp32 training on an A100 with PyTorch's defaults."""
+    from advisor.rules.samples_time import a_ceiling, a_mix
+
     return a_case(
         a_breakdown(launch=0.1),
         a_mix(fp32_matmul_seconds=0.6, fp32_matmul_count=2_000, tensor_core_seconds=0.0),
@@ -224,6 +230,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same products as TF32, with a few small fp32 ones left."""
+    from advisor.rules.samples_time import a_ceiling, a_mix
+
     return a_case(
         a_breakdown(launch=0.1),
         a_mix(fp32_matmul_seconds=0.01, fp32_matmul_count=40, tensor_core_seconds=0.59),

@@ -22,17 +22,22 @@ Large input batches: those are few copies of equal size, INP104. An optimizer th
 kept on the host.
 """
 
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText, Mention
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
-from advisor.model.waits import CopyProfile
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_breakdown, a_case
-from advisor.rules.samples_time import a_copy_group, a_copy_profile
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import bytes_text, count_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText, Mention
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
+    from advisor.model.waits import CopyProfile
 
 LEAST_BYTES_A_STEP = GIB
 """Bytes copied to the device a step: batches of images or tokens are far below."""
@@ -160,6 +165,8 @@ def _finding(log: LogText, mention: Mention, confidence: float) -> Finding:
 
 def fires() -> Case:
     """A model of 26 GB on a card of 24: half a gigabyte for each of the last layers, each step."""
+    from advisor.rules.samples_time import a_copy_group, a_copy_profile
+
     return a_case(
         a_breakdown(exposed_copies=0.6),
         a_copy_profile(
@@ -179,6 +186,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """Ten batches of video, 1.2 GiB each: few copies, all of one size."""
+    from advisor.rules.samples_time import a_copy_group, a_copy_profile
+
     return a_case(
         a_breakdown(exposed_copies=0.25),
         a_copy_profile(

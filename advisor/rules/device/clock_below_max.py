@@ -25,11 +25,12 @@ saves power. Application clocks that are lower than the maximum and not named as
 hold anything.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.analysis.device_load import Load, clock_ratio, load_of, memory_clock_ratio
-from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
-from advisor.model.node import GpuReading, NodeReading
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.gpu_facts import (
     MOST_FACTS,
     clock_facts,
@@ -41,8 +42,12 @@ from advisor.rules.gpu_facts import (
 )
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case
-from advisor.rules.samples_node import a_gpu, a_node_reading
 from advisor.rules.wording import ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.node import GpuReading, NodeReading
+    from advisor.model.step_time import StepBreakdown
 
 SET_CLOCK_RATIO = 0.95
 """SM clock over its maximum: a setting that costs less than a twentieth is not worth a finding."""
@@ -60,9 +65,7 @@ BUSY_RATIO = 0.9
 
 SETTING_REASONS = frozenset({"applications_clocks", "sync_boost"})
 
-OTHER_CAUSES = frozenset(
-    {"sw_power_cap", "hw_slowdown", "hw_thermal_slowdown", "hw_power_brake", "sw_thermal_slowdown"}
-)
+OTHER_CAUSES = frozenset({"sw_power_cap", "hw_slowdown", "hw_thermal_slowdown", "hw_power_brake", "sw_thermal_slowdown"})
 
 
 @rule("DEV104", "clock-below-max")
@@ -80,9 +83,7 @@ def clock_below_max(reading: NodeReading, breakdown: StepBreakdown | None) -> Fi
 
 
 def _is_free_otherwise(gpu: GpuReading) -> bool:
-    return load_of(gpu) is Load.LOADED and not OTHER_CAUSES.intersection(
-        gpu.clock_event_reasons or ()
-    )
+    return load_of(gpu) is Load.LOADED and not OTHER_CAUSES.intersection(gpu.clock_event_reasons or ())
 
 
 def _is_set(gpu: GpuReading) -> bool:
@@ -115,20 +116,13 @@ def _is_factory_setting(gpu: GpuReading) -> bool:
     return setting is not None and setting == factory
 
 
-def _named(
-    reading: NodeReading, held: list[GpuReading], breakdown: StepBreakdown | None
-) -> Finding:
+def _named(reading: NodeReading, held: list[GpuReading], breakdown: StepBreakdown | None) -> Finding:
     worst = held[0]
     reasons = sorted(SETTING_REASONS.intersection(worst.clock_event_reasons or ()))
     is_factory = _is_factory_setting(worst) and reasons == ["applications_clocks"]
-    what, verb = (
-        ("its factory application clocks", "hold") if is_factory else ("a clock setting", "holds")
-    )
+    what, verb = ("its factory application clocks", "hold") if is_factory else ("a clock setting", "holds")
     return Finding(
-        statement=(
-            f"{gpus_text(held)}: {what} ({', '.join(reasons)}) {verb} the clock; "
-            f"{clock_text(worst)}."
-        ),
+        statement=(f"{gpus_text(held)}: {what} ({', '.join(reasons)}) {verb} the clock; {clock_text(worst)}."),
         severity=Severity.INFO if is_factory else Severity.WARNING,
         confidence=0.85,
         observations=(
@@ -147,9 +141,7 @@ def _named(
     )
 
 
-def _unnamed(
-    reading: NodeReading, held: list[GpuReading], breakdown: StepBreakdown | None
-) -> Finding:
+def _unnamed(reading: NodeReading, held: list[GpuReading], breakdown: StepBreakdown | None) -> Finding:
     worst = held[0]
     return Finding(
         statement=(
@@ -165,10 +157,7 @@ def _unnamed(
         actions=_reset(worst),
         settles=Action(
             title="Reset the locked clocks and read again under the same load",
-            change=(
-                f"sudo nvidia-smi -i {worst.index} -rgc; nvidia-smi -i {worst.index} -q -d "
-                "CLOCK,PERFORMANCE"
-            ),
+            change=(f"sudo nvidia-smi -i {worst.index} -rgc; nvidia-smi -i {worst.index} -q -d CLOCK,PERFORMANCE"),
         ),
         impact=clock_impact(worst, breakdown),
         ruled_out=_ruled_out(),
@@ -228,6 +217,8 @@ def _ruled_out() -> tuple[RuledOut, ...]:
 
 def fires() -> Case:
     """Application clocks lowered to 1,200 MHz on a card of 1,980."""
+    from advisor.rules.samples_node import a_gpu, a_node_reading
+
     return a_case(
         a_node_reading(
             a_gpu(
@@ -241,6 +232,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """A consumer card at work: 85% of a maximum that it never reaches, no reason set."""
+    from advisor.rules.samples_node import a_gpu, a_node_reading
+
     return a_case(
         a_node_reading(
             a_gpu(

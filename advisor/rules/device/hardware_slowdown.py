@@ -24,11 +24,12 @@ Heat (DEV101), the power brake (DEV102), a change of clocks caught in the act, a
 an idle GPU.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.analysis.device_load import Load, clock_ratio, load_of
-from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
-from advisor.model.node import GpuReading, NodeReading
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.gpu_facts import (
     MOST_FACTS,
     clock_facts,
@@ -41,7 +42,11 @@ from advisor.rules.gpu_facts import (
 )
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case
-from advisor.rules.samples_node import a_gpu, a_node_reading
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.node import GpuReading, NodeReading
+    from advisor.model.step_time import StepBreakdown
 
 CUT_CLOCK_RATIO = 0.6
 """SM clock over its maximum: the circuit divides the clock by two or more (NVML), the rest is
@@ -112,13 +117,13 @@ def _is_cut(gpu: GpuReading) -> bool:
 
 def fires() -> Case:
     """A loaded card at a third of its clock, cool and below its power limit."""
-    return a_case(
-        a_node_reading(
-            a_gpu(sm_clock_mhz=660.0, power_watts=210.0, clock_event_reasons=("hw_slowdown",))
-        )
-    )
+    from advisor.rules.samples_node import a_gpu, a_node_reading
+
+    return a_case(a_node_reading(a_gpu(sm_clock_mhz=660.0, power_watts=210.0, clock_event_reasons=("hw_slowdown",))))
 
 
 def clean() -> Case:
     """The flag caught while the card changed its state: the clock is at its maximum."""
+    from advisor.rules.samples_node import a_gpu, a_node_reading
+
     return a_case(a_node_reading(a_gpu(clock_event_reasons=("hw_slowdown",))))

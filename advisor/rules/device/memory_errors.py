@@ -26,16 +26,21 @@ DEV106) and leaves these counters at zero. Correctable errors are harmless. Card
 cannot tell.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.hardware.xids import XIDS, XidClass
-from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
-from advisor.model.node import GpuReading, KernelEvent, KernelLog, NodeReading
 from advisor.rules.facts import count_fact, plain_fact
 from advisor.rules.gpu_facts import MOST_FACTS, gpu_source, gpu_text
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case
-from advisor.rules.samples_node import a_gpu, a_kernel_log, a_node_reading, an_xid
 from advisor.rules.wording import count_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.node import GpuReading, KernelEvent, KernelLog, NodeReading
 
 PAGE_LIMIT = 64
 """Pages that a card can retire at most (NVIDIA, GPU memory error management: row remapping against
@@ -49,16 +54,12 @@ planned."""
 @rule("DEV105", "memory-errors")
 def memory_errors(reading: NodeReading, kernel: KernelLog | None) -> Finding | None:
     """Fire on the gravest of what any card's counters say."""
-    faulty = sorted(
-        (gpu for gpu in reading.gpus if _gravity(gpu)), key=lambda gpu: (-_gravity(gpu), gpu.index)
-    )
+    faulty = sorted((gpu for gpu in reading.gpus if _gravity(gpu)), key=lambda gpu: (-_gravity(gpu), gpu.index))
     if not faulty:
         return None
     worst = faulty[0]
     events = _events(kernel, worst)
-    others = (
-        f" Others: GPU {', '.join(str(gpu.index) for gpu in faulty[1:9])}." if faulty[1:] else ""
-    )
+    others = f" Others: GPU {', '.join(str(gpu.index) for gpu in faulty[1:9])}." if faulty[1:] else ""
     return Finding(
         statement=f"{gpu_text(worst)}: {_words(worst)}.{others}",
         severity=_severity(worst),
@@ -66,9 +67,7 @@ def memory_errors(reading: NodeReading, kernel: KernelLog | None) -> Finding | N
         observations=(
             *(fact for gpu in faulty[:MOST_FACTS] for fact in _facts(reading, gpu)),
             *(
-                plain_fact(
-                    f"Xid {event.xid}: {_meaning(event)}", kernel.source.at(f"line {event.line}")
-                )
+                plain_fact(f"Xid {event.xid}: {_meaning(event)}", kernel.source.at(f"line {event.line}"))
                 for event in events[:3]
                 if kernel is not None
             ),
@@ -109,17 +108,12 @@ def _words(gpu: GpuReading) -> str:
         parts.append("the repair of its memory failed, no spare row is left for it")
     if gpu.ecc_uncorrected:
         errors = count_text(gpu.ecc_uncorrected, "uncorrectable memory error")
-        parts.append(
-            f"{errors} since the driver was loaded, each of which ends the programs that used the "
-            "page"
-        )
+        parts.append(f"{errors} since the driver was loaded, each of which ends the programs that used the page")
     if gpu.remap_pending:
         parts.append("a repair of its memory waits for a reset of the card")
     if gpu.retired_pages:
         pages = count_text(gpu.retired_pages, "page")
-        parts.append(
-            f"{pages} of its memory retired for double-bit errors, of at most {PAGE_LIMIT}"
-        )
+        parts.append(f"{pages} of its memory retired for double-bit errors, of at most {PAGE_LIMIT}")
     return "; ".join(parts)
 
 
@@ -131,11 +125,7 @@ def _facts(reading: NodeReading, gpu: GpuReading) -> tuple[Observation, ...]:
         ("row", " remapped for uncorrectable errors", gpu.remapped_rows),
         ("page", " retired for double-bit errors", gpu.retired_pages),
     )
-    facts = [
-        count_fact(f"GPU {gpu.index}: {count_text(number, noun)}{rest}", number, source)
-        for noun, rest, number in counted
-        if number
-    ]
+    facts = [count_fact(f"GPU {gpu.index}: {count_text(number, noun)}{rest}", number, source) for noun, rest, number in counted if number]
     if gpu.remap_pending:
         facts.append(plain_fact(f"GPU {gpu.index}: remapping or retirement is pending", source))
     if gpu.remap_failed:
@@ -146,16 +136,12 @@ def _facts(reading: NodeReading, gpu: GpuReading) -> tuple[Observation, ...]:
 def _actions(worst: GpuReading) -> tuple[Action, ...]:
     reset = Action(
         title="Reset the card, which puts a pending repair into force, and run again",
-        change=(
-            f"end its jobs, then sudo nvidia-smi --gpu-reset -i {worst.index} (or reboot the node)"
-        ),
+        change=(f"end its jobs, then sudo nvidia-smi --gpu-reset -i {worst.index} (or reboot the node)"),
         cost="all jobs on the card",
     )
     replace = Action(
         title="Exchange the card",
-        change=(
-            "run NVIDIA's field diagnostic (or dcgmi diag -r 3) and return the card with its result"
-        ),
+        change=("run NVIDIA's field diagnostic (or dcgmi diag -r 3) and return the card with its result"),
         cost="one card less until then",
     )
     gravity = _gravity(worst)
@@ -201,36 +187,28 @@ def _meaning(event: KernelEvent) -> str:
 
 
 def _only_memory(kernel: KernelLog | None) -> bool:
-    classes = {
-        XIDS[event.xid].accused
-        for event in (kernel.events if kernel else ())
-        if event.xid is not None and event.xid in XIDS
-    }
+    classes = {XIDS[event.xid].accused for event in (kernel.events if kernel else ()) if event.xid is not None and event.xid in XIDS}
     return classes <= {XidClass.MEMORY, XidClass.CONSEQUENCE, XidClass.HARMLESS}
 
 
 def _ruled_out(kernel: KernelLog | None, events: list[KernelEvent]) -> tuple[RuledOut, ...]:
     if kernel is None or not events or not _only_memory(kernel):
         return ()
-    return (
-        RuledOut(
-            code="MEM709", because="the card's own counters show the fault, no kernel is to blame"
-        ),
-    )
+    return (RuledOut(code="MEM709", because="the card's own counters show the fault, no kernel is to blame"),)
 
 
 def fires() -> Case:
     """Two uncorrectable errors, their repair pending, the kernel's messages beside them."""
+    from advisor.rules.samples_node import a_gpu, a_kernel_log, a_node_reading, an_xid
+
     return a_case(
-        a_node_reading(
-            a_gpu(
-                ecc_uncorrected=2, ecc_uncorrected_lifetime=2, remapped_rows=1, remap_pending=True
-            )
-        ),
+        a_node_reading(a_gpu(ecc_uncorrected=2, ecc_uncorrected_lifetime=2, remapped_rows=1, remap_pending=True)),
         a_kernel_log(an_xid(48), an_xid(63, line=813)),
     )
 
 
 def clean() -> Case:
     """A repaired card: a row remapped long ago, nothing since the driver was loaded."""
+    from advisor.rules.samples_node import a_gpu, a_node_reading
+
     return a_case(a_node_reading(a_gpu(ecc_uncorrected_lifetime=1, remapped_rows=1)))

@@ -24,18 +24,23 @@ An idle GPU's link, and a slot that has fewer lanes than its shape. Slow copies 
 memory (INP103) look the same from inside the job and are far more common.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.analysis.device_load import Load, link_bandwidth, link_ratio, load_of
-from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.model.node import GpuReading, KernelEventKind, KernelLog, NodeReading
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.facts import plain_fact
 from advisor.rules.gpu_facts import MOST_FACTS, gpu_source, gpus_text
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case
-from advisor.rules.samples_node import a_gpu, a_node_reading, an_idle_gpu
 from advisor.rules.step_evidence import step_impact
 from advisor.rules.wording import ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.step_time import StepBreakdown
 
 FULL_RATIO = 0.99
 """Bandwidth over the best: from here on the link is whole; generations and widths differ by far
@@ -51,9 +56,7 @@ LINK_EVENTS = (KernelEventKind.PCIE_ERROR, KernelEventKind.PCIE_LINK)
 
 
 @rule("DEV107", "pcie-link-degraded")
-def pcie_link_degraded(
-    reading: NodeReading, kernel: KernelLog | None, breakdown: StepBreakdown | None
-) -> Finding | None:
+def pcie_link_degraded(reading: NodeReading, kernel: KernelLog | None, breakdown: StepBreakdown | None) -> Finding | None:
     """Fire on loaded GPUs whose link is below its best."""
     degraded = sorted(
         (gpu for gpu in reading.gpus if _is_degraded(gpu)),
@@ -79,9 +82,7 @@ def pcie_link_degraded(
         observations=(
             *(_fact(reading, gpu) for gpu in degraded[:MOST_FACTS]),
             *(
-                plain_fact(
-                    f"the kernel says: {event.text[:120]}", kernel.source.at(f"line {event.line}")
-                )
+                plain_fact(f"the kernel says: {event.text[:120]}", kernel.source.at(f"line {event.line}"))
                 for event in events[:3]
                 if kernel is not None
             ),
@@ -89,18 +90,12 @@ def pcie_link_degraded(
         actions=(
             Action(
                 title="Reseat the card and check riser, cable and slot",
-                change=(
-                    f"sudo lspci -vv -s {worst.bus_id or 'BUS_ID'} | grep -E 'LnkCap|LnkSta', "
-                    "before and after"
-                ),
+                change=(f"sudo lspci -vv -s {worst.bus_id or 'BUS_ID'} | grep -E 'LnkCap|LnkSta', before and after"),
                 cost="work at the machine",
             ),
             Action(
                 title="Check what the firmware and the board give the slot",
-                change=(
-                    "the slot's generation (Auto) and bifurcation in the firmware; lanes in the "
-                    "board's manual"
-                ),
+                change=("the slot's generation (Auto) and bifurcation in the firmware; lanes in the board's manual"),
                 cost="a reboot",
             ),
         ),
@@ -144,9 +139,13 @@ def _impact(breakdown: StepBreakdown | None, ratio: float) -> Impact:
 
 def fires() -> Case:
     """A loaded card on four of its sixteen lanes."""
+    from advisor.rules.samples_node import a_gpu, a_node_reading
+
     return a_case(a_node_reading(a_gpu(pcie_width=4)))
 
 
 def clean() -> Case:
     """An idle card whose link sleeps at generation 1, beside a loaded one at full speed."""
+    from advisor.rules.samples_node import a_gpu, a_node_reading, an_idle_gpu
+
     return a_case(a_node_reading(an_idle_gpu(), a_gpu(index=1)))

@@ -26,11 +26,12 @@ The card's normal work at its limit, which no setting improves; heat (DEV101); l
 (DEV104). A small card such as an L4 or a T4 is at its 70 W under any load.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.analysis.device_load import Load, clock_ratio, limit_ratio, load_of, power_ratio
-from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
-from advisor.model.node import GpuReading, NodeReading
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.gpu_facts import (
     MOST_FACTS,
     clock_facts,
@@ -43,8 +44,12 @@ from advisor.rules.gpu_facts import (
 )
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case
-from advisor.rules.samples_node import a_gpu, a_node_reading
 from advisor.rules.wording import ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.node import GpuReading, NodeReading
+    from advisor.model.step_time import StepBreakdown
 
 LOWERED_RATIO = 0.98
 """Enforced over default limit: below it the limit was lowered; above it is rounding."""
@@ -98,13 +103,7 @@ def _is_capped(gpu: GpuReading) -> bool:
 
 def _is_capped_early(gpu: GpuReading) -> bool:
     power, clock = power_ratio(gpu), clock_ratio(gpu)
-    return (
-        _is_capped(gpu)
-        and power is not None
-        and power <= FAR_FROM_LIMIT_RATIO
-        and clock is not None
-        and clock <= HELD_CLOCK_RATIO
-    )
+    return _is_capped(gpu) and power is not None and power <= FAR_FROM_LIMIT_RATIO and clock is not None and clock <= HELD_CLOCK_RATIO
 
 
 def _is_far_down(gpu: GpuReading) -> bool:
@@ -157,10 +156,7 @@ def _lowered(reading: NodeReading, held: list[GpuReading], impact: Impact) -> Fi
             Action(
                 title="Restore the default power limit",
                 change=f"sudo nvidia-smi -i {worst.index} -pl {default:.0f}",
-                cost=(
-                    "power and heat; ask first who lowered it, cooling or the rack's supply may "
-                    "need it"
-                ),
+                cost=("power and heat; ask first who lowered it, cooling or the rack's supply may need it"),
             ),
         ),
         settles=_watch(worst),
@@ -210,10 +206,7 @@ def _far_down(reading: NodeReading, held: list[GpuReading], _: Impact) -> Findin
         actions=(
             Action(
                 title="Judge the job by this clock, not by the datasheet's",
-                change=(
-                    "compare with a card of a higher power class, or lower the work per result "
-                    "(precision, fusion)"
-                ),
+                change=("compare with a card of a higher power class, or lower the work per result (precision, fusion)"),
             ),
         ),
         settles=_watch(worst),
@@ -242,6 +235,8 @@ def _watch(worst: GpuReading) -> Action:
 
 def fires() -> Case:
     """A card set to 400 of its 700 W, and bound by it."""
+    from advisor.rules.samples_node import a_gpu, a_node_reading
+
     return a_case(
         a_node_reading(
             a_gpu(
@@ -256,8 +251,6 @@ def fires() -> Case:
 
 def clean() -> Case:
     """A card at its default limit: the cap is active, as on every card at full load."""
-    return a_case(
-        a_node_reading(
-            a_gpu(power_watts=699.0, sm_clock_mhz=1665.0, clock_event_reasons=("sw_power_cap",))
-        )
-    )
+    from advisor.rules.samples_node import a_gpu, a_node_reading
+
+    return a_case(a_node_reading(a_gpu(power_watts=699.0, sm_clock_mhz=1665.0, clock_event_reasons=("sw_power_cap",))))

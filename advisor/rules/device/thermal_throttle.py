@@ -25,11 +25,12 @@ The power limit (DEV102), which holds clocks at any temperature; locked or appli
 GPU is cool: the reason is set all the same.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.analysis.device_load import Load, load_of
-from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
-from advisor.model.node import GpuReading, NodeReading
-from advisor.model.step_time import StepBreakdown
 from advisor.rules.gpu_facts import (
     MOST_FACTS,
     clock_facts,
@@ -41,7 +42,11 @@ from advisor.rules.gpu_facts import (
 )
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case
-from advisor.rules.samples_node import a_gpu, a_node_reading, an_idle_gpu
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.node import GpuReading, NodeReading
+    from advisor.model.step_time import StepBreakdown
 
 THERMAL_REASONS = ("hw_thermal_slowdown", "sw_thermal_slowdown")
 
@@ -61,10 +66,7 @@ def thermal_throttle(reading: NodeReading, breakdown: StepBreakdown | None) -> F
         return None
     worst = hot[0]
     return Finding(
-        statement=(
-            f"{gpus_text(hot)}: slowed down by heat, {_temperature_text(worst)}; "
-            f"{clock_text(worst)}."
-        ),
+        statement=(f"{gpus_text(hot)}: slowed down by heat, {_temperature_text(worst)}; {clock_text(worst)}."),
         severity=Severity.WARNING,
         confidence=_confidence(worst),
         observations=(
@@ -93,10 +95,7 @@ def _is_slowed(gpu: GpuReading) -> bool:
 
 def _is_at_threshold(gpu: GpuReading) -> bool:
     return (
-        gpu.clock_event_reasons is None
-        and gpu.temperature_celsius is not None
-        and gpu.slowdown_celsius is not None
-        and _margin(gpu) <= 0
+        gpu.clock_event_reasons is None and gpu.temperature_celsius is not None and gpu.slowdown_celsius is not None and _margin(gpu) <= 0
     )
 
 
@@ -169,6 +168,8 @@ def _ruled_out(worst: GpuReading) -> tuple[RuledOut, ...]:
 
 def fires() -> Case:
     """A loaded card at its threshold, slowed by software."""
+    from advisor.rules.samples_node import a_gpu, a_node_reading
+
     return a_case(
         a_node_reading(
             a_gpu(
@@ -182,4 +183,6 @@ def fires() -> Case:
 
 def clean() -> Case:
     """A warm card under load without a reason, beside an idle one with a low clock."""
+    from advisor.rules.samples_node import a_gpu, a_node_reading, an_idle_gpu
+
     return a_case(a_node_reading(a_gpu(temperature_celsius=78.0), an_idle_gpu(index=1)))

@@ -35,16 +35,21 @@ Xid 13 and 31 come from faulty cards too: on one card only, with a program that 
 sound. Xid 43 and 45 also appear when a program is ended from outside.
 """
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
 
 from advisor.hardware.xids import XIDS, XidClass
-from advisor.model.case import Case
 from advisor.model.finding import Action, Finding, Severity
-from advisor.model.node import KernelEvent, KernelLog
 from advisor.rules.facts import count_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case
-from advisor.rules.samples_node import a_kernel_log, an_xid
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from advisor.model.case import Case
+    from advisor.model.node import KernelEvent, KernelLog
 
 GRAVEST_FIRST = (
     XidClass.DEVICE,
@@ -67,9 +72,7 @@ MOST_LISTED = 8
 @rule("DEV106", "xid-error")
 def xid_error(kernel: KernelLog) -> Finding | None:
     """Fire on the gravest class of Xid in the log."""
-    told = [
-        event for event in kernel.events if event.xid is not None and not _is_harmless(event.xid)
-    ]
+    told = [event for event in kernel.events if event.xid is not None and not _is_harmless(event.xid)]
     if not told:
         return None
     accused = min((_accused(event) for event in told), key=_gravity)
@@ -82,8 +85,7 @@ def xid_error(kernel: KernelLog) -> Finding | None:
         confidence=_CONFIDENCE.get(accused, 0.4) if accused is not None else 0.4,
         observations=tuple(
             count_fact(
-                f"Xid {number}, {_times_text(kernel, number)}: {_meaning(number)}, "
-                f"first {_whom_text(event)}",
+                f"Xid {number}, {_times_text(kernel, number)}: {_meaning(number)}, first {_whom_text(event)}",
                 _times(kernel, number),
                 kernel.source.at(f"line {event.line}"),
             )
@@ -147,16 +149,12 @@ def _firsts(told: Sequence[KernelEvent]) -> dict[int, KernelEvent]:
     return found
 
 
-def _statement(
-    kernel: KernelLog, first: KernelEvent, accused: XidClass | None, chosen: Sequence[KernelEvent]
-) -> str:
+def _statement(kernel: KernelLog, first: KernelEvent, accused: XidClass | None, chosen: Sequence[KernelEvent]) -> str:
     xid = first.xid or 0
     whom = f" It accuses {accused.value}." if accused is not None else ""
     cards = sorted({event.bus_id for event in chosen if event.bus_id})
     where = f" on {cards[0]}" if len(cards) == 1 else f" on {len(cards)} cards" if cards else ""
-    return (
-        f"The driver reported Xid {xid} {_times_text(kernel, xid)}{where}: {_meaning(xid)}.{whom}"
-    )
+    return f"The driver reported Xid {xid} {_times_text(kernel, xid)}{where}: {_meaning(xid)}.{whom}"
 
 
 def _severity(accused: XidClass | None, *, is_mild: bool) -> Severity:
@@ -169,10 +167,7 @@ def _actions(accused: XidClass | None, first: KernelEvent) -> tuple[Action, ...]
     card = first.bus_id or "BUS_ID"
     reset = Action(
         title="Drain the node and reset the card",
-        change=(
-            f"end its jobs, then sudo nvidia-smi --gpu-reset -i {card}; reboot the node if that "
-            "fails"
-        ),
+        change=(f"end its jobs, then sudo nvidia-smi --gpu-reset -i {card}; reboot the node if that fails"),
         cost="all jobs on the card",
     )
     exchange = Action(
@@ -182,17 +177,12 @@ def _actions(accused: XidClass | None, first: KernelEvent) -> tuple[Action, ...]
     )
     sanitize = Action(
         title="Find the kernel that fails",
-        change=(
-            "CUDA_LAUNCH_BLOCKING=1 python train.py, or compute-sanitizer python train.py on a "
-            "short run"
-        ),
+        change=("CUDA_LAUNCH_BLOCKING=1 python train.py, or compute-sanitizer python train.py on a short run"),
         cost="the run is slower, under compute-sanitizer by 10 times and more",
     )
     other_card = Action(
         title="Run the same program on another card",
-        change=(
-            "CUDA_VISIBLE_DEVICES=OTHER python train.py: an error that stays behind is the card's"
-        ),
+        change=("CUDA_VISIBLE_DEVICES=OTHER python train.py: an error that stays behind is the card's"),
     )
     if accused is XidClass.LINK:
         links = Action(
@@ -208,9 +198,13 @@ def _actions(accused: XidClass | None, first: KernelEvent) -> tuple[Action, ...]
 
 def fires() -> Case:
     """A card whose system processor stopped answering."""
+    from advisor.rules.samples_node import a_kernel_log, an_xid
+
     return a_case(a_kernel_log(an_xid(119, pid=4242, process="python")))
 
 
 def clean() -> Case:
     """A kernel log with the driver's test message alone."""
+    from advisor.rules.samples_node import a_kernel_log, an_xid
+
     return a_case(a_kernel_log(an_xid(106)))

@@ -25,21 +25,25 @@ device never idles. The profiler's own wait at the end of its window. Pageable c
 block: INP103.
 """
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import TableShare, cpu_share, self_cpu_total_seconds
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
-from advisor.model.tables import OperatorTable
 from advisor.model.waits import Synchronizations, SynchronizationSite
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_synchronizations
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
+    from advisor.model.tables import OperatorTable
 
 LEAST_RATIO = 0.03
 """Of the window, idle because of reads: above the noise between runs (1-3%)."""
@@ -211,6 +215,8 @@ def _by_log(log: LogText) -> Finding | None:
 
 def fires() -> Case:
     """`loss.item()` in each step; then the device waits 12 ms for new work."""
+    from advisor.rules.samples_time import a_synchronizations
+
     return a_case(
         a_breakdown(synchronization=0.12),
         a_synchronizations(
@@ -233,6 +239,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same `loss.item()`, for which the host waits as long, while the device computes."""
+    from advisor.rules.samples_time import a_synchronizations
+
     return a_case(
         a_breakdown(synchronization=0.005),
         a_synchronizations(

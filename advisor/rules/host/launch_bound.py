@@ -27,24 +27,28 @@ records Python stacks slows the host down and lengthens these gaps: profile agai
 `with_stack` before trusting the exact share.
 """
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import (
     cpu_share,
     self_cpu_total_seconds,
     self_device_total_seconds,
 )
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
-from advisor.model.kernels import KernelMix, LaunchProfile
 from advisor.model.step_time import Bound, StepBreakdown
-from advisor.model.tables import OperatorTable
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_launch_profile, a_mix
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.kernels import KernelMix, LaunchProfile
+    from advisor.model.tables import OperatorTable
 
 LEAST_RATIO = 0.15
 """Of the window, idle for want of launches: eager training of healthy models shows up to about a
@@ -279,6 +283,8 @@ def _by_log(log: LogText) -> Finding | None:
 
 def fires() -> Case:
     """Kernels of 6 µs, launched every 15 µs: the device idles half of the time."""
+    from advisor.rules.samples_time import a_launch_profile, a_mix
+
     return a_case(
         a_breakdown(launch=0.5, bound=Bound.LAUNCH),
         a_launch_profile(
@@ -297,6 +303,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same short kernels out of one CUDA graph: 10 launches for 33,000 kernels."""
+    from advisor.rules.samples_time import a_launch_profile, a_mix
+
     return a_case(
         a_breakdown(launch=0.16),
         a_launch_profile(

@@ -22,16 +22,21 @@ A job whose steps differ in length all the time (unequal sequences, evaluation i
 slow steps also occur later, and the rule is silent.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
-from advisor.model.waits import StepTimes
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_step_times
 from advisor.rules.step_evidence import FEWEST_KERNELS, FRAGMENT_CONFIDENCE
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
+    from advisor.model.waits import StepTimes
 
 LEAST_RATIO = 0.10
 """Of the time of all steps, beyond the median: less does not change what the averages say."""
@@ -93,6 +98,8 @@ def warm_up_in_window(steps: StepTimes, breakdown: StepBreakdown | None, mix: Ke
 
 def fires() -> Case:
     """The first step compiles for 2.4 s; the others take 0.1 s."""
+    from advisor.rules.samples_time import a_step_times
+
     return a_case(
         a_breakdown(window_seconds=2.9, step_count=6, other_idle=0.8),
         a_step_times(
@@ -112,6 +119,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """Steps of varying length, the first among the longer ones."""
+    from advisor.rules.samples_time import a_step_times
+
     return a_case(
         a_breakdown(window_seconds=0.75, step_count=6),
         a_step_times(0.15, 0.1, 0.14, 0.1, 0.16, 0.1, median_seconds=0.12),

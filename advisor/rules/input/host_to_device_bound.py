@@ -23,16 +23,21 @@ Copies from pageable memory: pinning is then the first step (INP103). Weights th
 from the host in each step because they do not fit: see CMP119.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
-from advisor.model.waits import CopyProfile
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_copy_group, a_copy_profile
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import bytes_text, count_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
+    from advisor.model.waits import CopyProfile
 
 LEAST_RATIO = 0.10
 """Of the window, exposed: less than a tenth is hidden by prefetching one batch."""
@@ -95,6 +100,8 @@ def host_to_device_bound(breakdown: StepBreakdown, copies: CopyProfile, mix: Ker
 
 def fires() -> Case:
     """Pinned copies of large volumes, issued when they are needed."""
+    from advisor.rules.samples_time import a_copy_group, a_copy_profile
+
     return a_case(
         a_breakdown(exposed_copies=0.2),
         a_copy_profile(a_copy_group(device_seconds=0.2, exposed_seconds=0.2)),
@@ -103,6 +110,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same copies, on a second stream beside the computation."""
+    from advisor.rules.samples_time import a_copy_group, a_copy_profile
+
     return a_case(
         a_breakdown(exposed_copies=0.01),
         a_copy_profile(a_copy_group(device_seconds=0.2, exposed_seconds=0.01)),

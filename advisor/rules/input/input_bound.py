@@ -26,22 +26,26 @@ A loop that waits inside the loader while the device still computes earlier step
 hidden and costs nothing. Slow copies of a batch that is already there: see INP103 and INP104.
 """
 
+from __future__ import annotations
+
 import re
+from typing import TYPE_CHECKING
 
 from advisor.analysis.logged_times import LoggedDataTime, logged_data_time
 from advisor.analysis.table_shares import cpu_share
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
-from advisor.model.kernels import KernelMix
 from advisor.model.step_time import Bound, StepBreakdown
-from advisor.model.tables import OperatorTable
-from advisor.model.waits import InputWait
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import an_input_wait
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.kernels import KernelMix
+    from advisor.model.tables import OperatorTable
+    from advisor.model.waits import InputWait
 
 LEAST_RATIO = 0.10
 """Of the window: below a tenth the wait is within what prefetching evens out between steps."""
@@ -208,6 +212,8 @@ def _by_log(logged: LoggedDataTime) -> Finding | None:
 
 def fires() -> Case:
     """A third of each step is spent waiting for the workers."""
+    from advisor.rules.samples_time import an_input_wait
+
     return a_case(
         a_breakdown(input_wait=0.33, bound=Bound.INPUT),
         an_input_wait(wait_seconds=0.35, exposed_seconds=0.33, longest_seconds=0.05),
@@ -216,6 +222,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The loop waits as long, and the device computes meanwhile."""
+    from advisor.rules.samples_time import an_input_wait
+
     return a_case(
         a_breakdown(input_wait=0.02),
         an_input_wait(wait_seconds=0.35, exposed_seconds=0.02, longest_seconds=0.05),

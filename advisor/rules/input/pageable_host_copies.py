@@ -23,17 +23,22 @@ Pageable copies of a few bytes (a scalar, a learning rate), which cost nothing. 
 slow because there is much to copy: see INP104.
 """
 
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.kernels import KernelMix
-from advisor.model.step_time import StepBreakdown
-from advisor.model.waits import CopyGroup, CopyProfile
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import a_copy_group, a_copy_profile
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import bytes_text, count_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.kernels import KernelMix
+    from advisor.model.step_time import StepBreakdown
+    from advisor.model.waits import CopyGroup, CopyProfile
 
 LEAST_RATIO = 0.01
 """Of the window, exposed: pinning is one argument, so it is worth naming from a hundredth on."""
@@ -144,6 +149,8 @@ def _by_log(log: LogText) -> Finding | None:
 
 def fires() -> Case:
     """Each batch of 60 MB takes 12 ms from pageable memory, and nothing runs meanwhile."""
+    from advisor.rules.samples_time import a_copy_group, a_copy_profile
+
     return a_case(
         a_breakdown(exposed_copies=0.12),
         a_copy_profile(
@@ -160,6 +167,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """Many pageable copies, of scalars: together a millisecond in a second."""
+    from advisor.rules.samples_time import a_copy_group, a_copy_profile
+
     return a_case(
         a_breakdown(exposed_copies=0.001),
         a_copy_profile(

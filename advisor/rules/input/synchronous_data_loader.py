@@ -25,16 +25,21 @@ nothing. A loader with too few or too slow workers has another iterator
 (`_MultiProcessingDataLoaderIter`): see INP101.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity, Verification
-from advisor.model.kernels import KernelMix
 from advisor.model.step_time import Bound, StepBreakdown
-from advisor.model.waits import InputWait
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.samples_time import an_input_wait
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
 from advisor.rules.wording import count_text, seconds_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.kernels import KernelMix
+    from advisor.model.waits import InputWait
 
 LEAST_RATIO = 0.10
 """Of the window, as for INP101: a smaller wait is not worth worker processes."""
@@ -112,6 +117,8 @@ def synchronous_data_loader(breakdown: StepBreakdown, wait: InputWait, mix: Kern
 
 def fires() -> Case:
     """Ten batches of 35 ms each, made between steps that compute for 65 ms."""
+    from advisor.rules.samples_time import an_input_wait
+
     return a_case(
         a_breakdown(input_wait=0.35, bound=Bound.INPUT),
         an_input_wait(
@@ -126,6 +133,8 @@ def fires() -> Case:
 
 def clean() -> Case:
     """A single-process loader over tensors in memory: half a millisecond a batch."""
+    from advisor.rules.samples_time import an_input_wait
+
     return a_case(
         a_breakdown(input_wait=0.004),
         an_input_wait(

@@ -24,7 +24,10 @@ own. Optimizer states (MEM103) do not shrink with the batch. Fragmentation (MEM4
 reserved and unused.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, RuledOut, Severity
 from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
@@ -44,6 +47,9 @@ from advisor.rules.remedies import checkpointing, halved_micro_batch, saving, sh
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_record
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 PRIOR_BY_PHASE = {
     Phase.BACKWARD: 0.55,

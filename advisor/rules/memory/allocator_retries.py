@@ -23,11 +23,12 @@ One retry before one failure is part of that failure. A search for the largest b
 cudnn.benchmark trying out algorithms, causes a few retries at the start and none later.
 """
 
-import re
+from __future__ import annotations
 
-from advisor.model.case import Case
+import re
+from typing import TYPE_CHECKING
+
 from advisor.model.evidence import Evidence, Source
-from advisor.model.failure import LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.model.tables import MemorySummary
 from advisor.rules.allocator_advice import expandable_segments
@@ -36,6 +37,10 @@ from advisor.rules.facts import count_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case
 from advisor.rules.wording import count_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import LogText
 
 LEAST_RETRIES = 2
 """Retries beyond those of the failures from which chance is excluded: one can come from a single odd batch."""

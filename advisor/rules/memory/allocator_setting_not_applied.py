@@ -22,18 +22,24 @@ The advice in every out-of-memory message to set expandable_segments is printed 
 not. A setting that is in effect and does not help is MEM401 or a full device.
 """
 
-import re
-from collections.abc import Iterator
+from __future__ import annotations
 
-from advisor.model.case import Case
+import re
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.memory import AllocatorRecord
 from advisor.rules.allocator_advice import EXPANDABLE, VARIABLES
 from advisor.rules.clues import in_words, is_report
 from advisor.rules.facts import plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_log, a_record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from advisor.model.case import Case
+    from advisor.model.memory import AllocatorRecord
 
 RECORDED = {
     "expandable_segments": "expandable_segments",
@@ -59,9 +65,7 @@ Doubt = tuple[float, Observation]
 
 
 @rule("MEM406", "allocator-setting-not-applied")
-def allocator_setting_not_applied(
-    log: LogText, record: AllocatorRecord | None, failure: Failure | None
-) -> Finding | None:
+def allocator_setting_not_applied(log: LogText, record: AllocatorRecord | None, failure: Failure | None) -> Finding | None:
     """A setting of the log is not in effect."""
     doubts = [
         *_not_recorded(log, record),
@@ -121,20 +125,14 @@ def _same(name: str, given: str, recorded: str) -> bool:
         return True  # not comparable: nothing is claimed
 
 
-def _not_read(
-    log: LogText, record: AllocatorRecord | None, failure: Failure | None
-) -> Iterator[Doubt]:
+def _not_read(log: LogText, record: AllocatorRecord | None, failure: Failure | None) -> Iterator[Doubt]:
     on_cuda = failure is not None and failure.backend == "CUDA"
     for name, _ in log.settings:
         unknown = bool(_LIKE_A_VARIABLE.match(name)) and name not in VARIABLES
         foreign = name == "PYTORCH_HIP_ALLOC_CONF" and on_cuda
         # A snapshot tells directly what is in effect; where one is at hand the name is not argued about.
         if (unknown or foreign) and (record is None or not record.allocator_settings):
-            reads = (
-                "is not a variable that PyTorch reads"
-                if unknown
-                else "is read by ROCm builds alone"
-            )
+            reads = "is not a variable that PyTorch reads" if unknown else "is read by ROCm builds alone"
             yield 0.75, plain_fact(f"{name} {reads}", log.source)
 
 
@@ -153,11 +151,7 @@ def _excluded(log: LogText) -> Iterator[Doubt]:
 
 
 def _contradicted(log: LogText, failure: Failure | None) -> Iterator[Doubt]:
-    if (
-        failure is None
-        or failure.kind is not FailureKind.UNIFIED_MEMORY_LIMIT
-        or failure.allowed_bytes is None
-    ):
+    if failure is None or failure.kind is not FailureKind.UNIFIED_MEMORY_LIMIT or failure.allowed_bytes is None:
         return
     ratio = (log.setting(MPS_LIMIT) or "").strip("'\" ")
     if ratio in {"0", "0.0"}:

@@ -22,8 +22,10 @@ FlexAttention), attend in chunks, or shorten the sequence.
 Other activations (MEM201), which grow in proportion to T. The KV cache (MEM301), which does too.
 """
 
-from advisor.model.case import Case
-from advisor.model.evidence import Source
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.rules.capacity import (
@@ -39,6 +41,10 @@ from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, MIB, a_case, a_failure, a_log
 from advisor.rules.tensor_shapes import ELEMENT_BYTES, Said, multiple_of, sequence_length
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.evidence import Source
 
 LARGE_REQUEST_BYTES = 64 * MIB
 """A square smaller than this (4,096 tokens, one head, fp32) fails only on a device that something else

@@ -22,7 +22,10 @@ Outputs that are kept on the device without their graph (MEM206), as Hugging Fac
 KV cache that grows with the context (MEM301).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.rules.capacity import (
@@ -34,6 +37,9 @@ from advisor.rules.capacity import (
 from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 STATED_SCORE = 0.75
 """Score where the text says that no_grad is missing, or uses `volatile`, which has no effect since 0.4."""

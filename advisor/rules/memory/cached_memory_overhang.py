@@ -24,20 +24,25 @@ the recorded peak shows. A cache on a nearly empty device is how PyTorch works. 
 a failure has the same picture (MEM902). With a refused request it means fragmentation (MEM401).
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
-from advisor.model.ceilings import DeviceCeilings
-from advisor.model.evidence import Source
-from advisor.model.failure import Failure
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Impact, RuledOut, Severity
-from advisor.model.memory import AllocatorRecord, MemoryLedger
-from advisor.model.tables import MemorySummary
 from advisor.rules.allocator_advice import garbage_collection
 from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_ledger, a_record
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.ceilings import DeviceCeilings
+    from advisor.model.evidence import Source
+    from advisor.model.failure import Failure
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
+    from advisor.model.tables import MemorySummary
 
 OVERHANG_RATIO = 2.0
 """Reserved over live from which more than half of what the process holds is cache."""
@@ -125,9 +130,7 @@ def _held(record: AllocatorRecord | None, summary: MemorySummary | None) -> _Hel
     live, reserved = summary.current.get("allocated"), summary.current.get("reserved")
     if live is None or reserved is None:
         return None
-    return _Held(
-        live=live, reserved=reserved, most_live=summary.peak.get("allocated"), source=summary.source
-    )
+    return _Held(live=live, reserved=reserved, most_live=summary.peak.get("allocated"), source=summary.source)
 
 
 def _device_bytes(ledger: MemoryLedger | None, ceilings: DeviceCeilings | None) -> int | None:

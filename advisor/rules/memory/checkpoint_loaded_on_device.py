@@ -21,10 +21,12 @@ Weights that do not fit at all (MEM101). Ranks that share a device throughout (M
 they resume.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Severity
-from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.rules.blocks import is_attributed, ledger_severity, site_facts
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of, what_would_settle
 from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
@@ -32,6 +34,10 @@ from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
 
 LEAST_LOADED_BYTES = 256 * MIB
 """A checkpoint smaller than this does not decide whether a job fits."""

@@ -21,7 +21,10 @@ devices of its own.
 Two unrelated programs (MEM601). An engine alone that lacks cache (MEM302).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind, Frame, LogText
 from advisor.model.finding import Action, Finding, Observation
 from advisor.rules.capacity import (
@@ -33,6 +36,9 @@ from advisor.rules.capacity import (
 from advisor.rules.clues import Clue, anywhere, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 KINDS = frozenset({FailureKind.ENGINE_OUT_OF_MEMORY, FailureKind.KV_CACHE_REFUSED})
 """Messages of engines, beside the plain ones."""

@@ -22,17 +22,22 @@ A few waiting blocks are normal wherever communication overlaps with computing. 
 (MEM402) waits for nobody.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
-from advisor.model.evidence import Source
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Impact, Severity
-from advisor.model.memory import AllocatorRecord
-from advisor.model.tables import MemorySummary
 from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_record
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.evidence import Source
+    from advisor.model.memory import AllocatorRecord
+    from advisor.model.tables import MemorySummary
 
 WAITING_RATIO = 0.1
 """Share of the active bytes that waits; below it the overlap costs less memory than it saves time."""
@@ -49,9 +54,7 @@ class _Waiting:
 
 
 @rule("MEM404", "cross-stream-hold")
-def cross_stream_hold(
-    record: AllocatorRecord | None, summary: MemorySummary | None
-) -> Finding | None:
+def cross_stream_hold(record: AllocatorRecord | None, summary: MemorySummary | None) -> Finding | None:
     """Blocks awaiting another stream are a good part of what is active."""
     found = _waiting(record, summary)
     if found is None or found.waiting < max(LEAST_WAITING_BYTES, WAITING_RATIO * found.active):
@@ -62,9 +65,7 @@ def cross_stream_hold(
         severity=Severity.WARNING,
         confidence=0.75,
         observations=(
-            bytes_fact(
-                f"{bytes_text(found.waiting)} awaits another stream", found.waiting, found.source
-            ),
+            bytes_fact(f"{bytes_text(found.waiting)} awaits another stream", found.waiting, found.source),
             bytes_fact(f"{bytes_text(found.active)} is active in all", found.active, found.source),
         ),
         actions=(
@@ -90,9 +91,7 @@ def cross_stream_hold(
 def _waiting(record: AllocatorRecord | None, summary: MemorySummary | None) -> _Waiting | None:
     if record is not None:
         waiting = record.pending_free_bytes
-        return _Waiting(
-            waiting=waiting, active=record.dump_allocated_bytes + waiting, source=record.source
-        )
+        return _Waiting(waiting=waiting, active=record.dump_allocated_bytes + waiting, source=record.source)
     if summary is None:
         return None
     active, allocated = summary.current.get("active"), summary.current.get("allocated")

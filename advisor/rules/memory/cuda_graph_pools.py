@@ -23,20 +23,25 @@ A few MiB in private pools are cuBLAS workspaces of a capture. A KV cache (MEM30
 pool and fails at the engine's start too.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from advisor.model.case import Case
-from advisor.model.evidence import Source
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
-from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.rules.capacity import is_capacity_failure, severity_of, what_would_settle
 from advisor.rules.clues import anywhere, in_frames
 from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.evidence import Source
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
 
 DEVICE_RATIO = 0.1
 """Share of the device in private pools that is worth reclaiming by itself."""
@@ -79,11 +84,7 @@ def cuda_graph_pools(
     fact = clue.observation("a graph is captured" if frame else "the text speaks of CUDA graphs")
     return Finding(
         statement="The request was refused "
-        + (
-            "while a CUDA graph was being captured"
-            if frame
-            else "in a program that captures CUDA graphs"
-        )
+        + ("while a CUDA graph was being captured" if frame else "in a program that captures CUDA graphs")
         + "; each captured shape keeps its memory, and this message does not tell how much.",
         severity=severity_of(failure),
         confidence=0.6 if frame else 0.35,
@@ -93,16 +94,12 @@ def cuda_graph_pools(
     )
 
 
-def _pools(
-    failure: Failure | None, record: AllocatorRecord | None, ledger: MemoryLedger | None
-) -> _Pools | None:
+def _pools(failure: Failure | None, record: AllocatorRecord | None, ledger: MemoryLedger | None) -> _Pools | None:
     if record is not None and record.private_pool_bytes:
         device = ledger.device_bytes if ledger is not None else None
         return _Pools(held=record.private_pool_bytes, device=device, source=record.source)
     if failure is not None and failure.private_pool_bytes is not None:
-        return _Pools(
-            held=failure.private_pool_bytes, device=failure.total_bytes, source=failure.source
-        )
+        return _Pools(held=failure.private_pool_bytes, device=failure.total_bytes, source=failure.source)
     return None
 
 
@@ -125,9 +122,7 @@ def _requested(failure: Failure | None, record: AllocatorRecord | None) -> int |
 def _by_figures(pools: _Pools, failure: Failure | None, record: AllocatorRecord | None) -> Finding:
     share = f", {ratio_text(pools.held / pools.device)} of the device" if pools.device else ""
     requested = _requested(failure, record)
-    facts: list[Observation] = [
-        bytes_fact(f"{bytes_text(pools.held)} is in private pools{share}", pools.held, pools.source)
-    ]
+    facts: list[Observation] = [bytes_fact(f"{bytes_text(pools.held)} is in private pools{share}", pools.held, pools.source)]
     if requested is not None:
         facts.append(bytes_fact(f"{bytes_text(requested)} was refused", requested, pools.source))
     severity = severity_of(failure)
@@ -148,8 +143,7 @@ def _actions() -> tuple[Action, ...]:
     return (
         Action(
             title="Capture fewer sizes",
-            change='vLLM: compilation_config={"cudagraph_capture_sizes": [1, 8, 32]} or enforce_eager=True; '
-            "SGLang: --cuda-graph-max-bs 32",
+            change='vLLM: compilation_config={"cudagraph_capture_sizes": [1, 8, 32]} or enforce_eager=True; SGLang: --cuda-graph-max-bs 32',
             cost="sizes without a graph pay their launches again: slower decode at small batches",
         ),
         Action(

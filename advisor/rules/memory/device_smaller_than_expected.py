@@ -22,20 +22,25 @@ A request that exceeds any device (MEM701). A cap on this process (MEM605) leave
 Another process (MEM601) takes from what is free, not from the total.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.ceilings import DeviceCeilings
-from advisor.model.evidence import Source
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
-from advisor.model.node import NodeReading
 from advisor.rules.capacity import is_capacity_failure, severity_of
 from advisor.rules.clues import quoted
 from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, a_case, a_failure
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.evidence import Source
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.node import NodeReading
 
 LEAST_RATIO = 0.8
 """Reported over nominal below which it is another device: ECC and firmware take at most 9%."""
@@ -68,11 +73,7 @@ def device_smaller_than_expected(
     log: LogText | None,
 ) -> Finding | None:
     """The reported total is below what the name promises."""
-    found = (
-        _below_catalogue(failure, ceilings)
-        or _slice(failure, reading)
-        or _first_request(failure, log)
-    )
+    found = _below_catalogue(failure, ceilings) or _slice(failure, reading) or _first_request(failure, log)
     if found is None:
         return None
     failed = is_capacity_failure(failure)

@@ -21,7 +21,10 @@ Move outputs to the host every few steps, or reduce them at once to what the met
 Gradients enabled in a loop of one's own (MEM205). Logits of a single batch that do not fit (MEM203).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Severity
 from advisor.rules.capacity import (
@@ -34,6 +37,9 @@ from advisor.rules.capacity import (
 from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 GATHERING_SCORE = 0.9
 """Score where the refused request concatenates or gathers outputs inside an evaluation loop."""

@@ -28,11 +28,11 @@ MEM201). Private pools of CUDA graphs (MEM405) are reserved for their graph alon
 do not fit at all (MEM102) leave gaps too, but joining them would not help.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
-from advisor.model.evidence import Source
-from advisor.model.failure import Failure, LogText
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import (
     Action,
     Finding,
@@ -43,7 +43,6 @@ from advisor.model.finding import (
     Severity,
 )
 from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
-from advisor.model.tables import MemorySummary
 from advisor.rules.allocator_advice import (
     EXPANDABLE,
     OLDEST_EXPANDABLE,
@@ -67,6 +66,12 @@ from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, MIB, SNAPSHOT, a_case, a_failure, a_record
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.evidence import Source
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.tables import MemorySummary
 
 LOWEST_SCORE = 0.3
 """Score where next to nothing of the device is in gaps: then they only decide when a full device fails."""
@@ -138,9 +143,7 @@ def fragmented_reserved_memory(
     return Finding(
         statement=f"{bytes_text(gaps.requested)} was refused although {bytes_text(gaps.idle)} was reserved and unused: "
         "the unused memory is in pieces too small for it."
-        + (
-            " Expandable segments were already on, so the usual remedy is spent." if applied else ""
-        ),
+        + (" Expandable segments were already on, so the usual remedy is spent." if applied else ""),
         severity=Severity.ERROR if failure is None else severity_of(failure),
         confidence=score,
         observations=_facts(gaps, failure),
@@ -172,11 +175,7 @@ def _of_record(record: AllocatorRecord | None, ledger: MemoryLedger | None) -> _
     """The figures at the `oom` event; only a ledger of that moment tells what was unused then."""
     if record is None or ledger is None or record.oom_requested_bytes is None:
         return None
-    if (
-        ledger.at is not Moment.OOM
-        or ledger.allocated_bytes is None
-        or ledger.reserved_bytes is None
-    ):
+    if ledger.at is not Moment.OOM or ledger.allocated_bytes is None or ledger.reserved_bytes is None:
         return None
     return _Gaps(
         requested=record.oom_requested_bytes,
@@ -191,11 +190,7 @@ def _of_record(record: AllocatorRecord | None, ledger: MemoryLedger | None) -> _
 
 def _of_summary(failure: Failure | None, summary: MemorySummary | None) -> Finding | None:
     """A summary that counts a failure: what was reserved at its peak and cannot have been live."""
-    if (
-        summary is None
-        or not summary.ooms
-        or (failure is not None and not is_capacity_failure(failure))
-    ):
+    if summary is None or not summary.ooms or (failure is not None and not is_capacity_failure(failure)):
         return None
     reserved, allocated = summary.peak.get("reserved"), summary.peak.get("allocated")
     if not reserved or allocated is None or reserved - allocated < SUMMARY_IDLE_RATIO * reserved:
@@ -248,11 +243,7 @@ def _is_expandable(record: AllocatorRecord | None, log: LogText | None) -> bool:
     recorded = dict(record.allocator_settings).get(EXPANDABLE, "") if record is not None else ""
     if recorded:
         return recorded.lower() == "true"
-    return (
-        any(is_on(log.setting(name) or "", EXPANDABLE) for name in VARIABLES)
-        if log is not None
-        else False
-    )
+    return any(is_on(log.setting(name) or "", EXPANDABLE) for name in VARIABLES) if log is not None else False
 
 
 def _confidence(gaps: _Gaps, failure: Failure | None, *, applied: bool) -> float:
@@ -274,12 +265,8 @@ def _confidence(gaps: _Gaps, failure: Failure | None, *, applied: bool) -> float
 def _facts(gaps: _Gaps, failure: Failure | None) -> tuple[Observation, ...]:
     share = f", {ratio_text(gaps.idle / gaps.device)} of the device" if gaps.device else ""
     facts = [
-        bytes_fact(
-            f"{bytes_text(gaps.requested)} was asked for and refused", gaps.requested, gaps.source
-        ),
-        bytes_fact(
-            f"{bytes_text(gaps.idle)} was reserved and unused{share}", gaps.idle, gaps.source
-        ),
+        bytes_fact(f"{bytes_text(gaps.requested)} was asked for and refused", gaps.requested, gaps.source),
+        bytes_fact(f"{bytes_text(gaps.idle)} was reserved and unused{share}", gaps.idle, gaps.source),
     ]
     if gaps.largest_free is not None:
         largest = f"the largest free block had {bytes_text(gaps.largest_free)}"
@@ -291,9 +278,7 @@ def _facts(gaps: _Gaps, failure: Failure | None) -> tuple[Observation, ...]:
     return tuple(facts)
 
 
-def _actions(
-    gaps: _Gaps, failure: Failure | None, *, applied: bool, wins: bool
-) -> tuple[Action, ...]:
+def _actions(gaps: _Gaps, failure: Failure | None, *, applied: bool, wins: bool) -> tuple[Action, ...]:
     peak = gaps.allocated + gaps.requested if gaps.allocated is not None else None
     joined = expandable_segments(Prediction(peak_bytes=peak, fits=True) if wins else None)
     split, collect = largest_split(SPLIT_MIB), garbage_collection()

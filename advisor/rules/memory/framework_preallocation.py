@@ -23,9 +23,11 @@ A computation that is too large fails with the same words: then the request is o
 and preallocation is not to blame. Another process (MEM601) of any other kind.
 """
 
-import re
+from __future__ import annotations
 
-from advisor.model.case import Case
+import re
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.rules.capacity import (
@@ -40,6 +42,9 @@ from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_log
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 LEAST_RATIO = 0.7
 MOST_RATIO = 0.97
@@ -109,9 +114,7 @@ def _beside_pytorch(failure: Failure, log: LogText | None, clue: Clue | None) ->
     facts = [bytes_fact(text, outside, failure.source)]
     if log is not None and named:
         facts.append(plain_fact(f"{' and '.join(named)} is in use", log.source))
-    facts.extend(
-        found.observation("the log shows it") for found in (frame, clue) if found is not None
-    )
+    facts.extend(found.observation("the log shows it") for found in (frame, clue) if found is not None)
     return Finding(
         statement=f"{ratio_text(outside / total)} of the device is held outside PyTorch, which is what JAX and TensorFlow take by default, "
         "and one of them is in use.",

@@ -21,7 +21,10 @@ Mixed-precision training by autocast, whose fp32 weights are the master copy, is
 second copy of the model in bf16 (MEM106) makes 4 bytes a parameter too.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import (
     Action,
@@ -32,7 +35,6 @@ from advisor.model.finding import (
     Severity,
     Verification,
 )
-from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.model.transformer import TransformerShape
 from advisor.rules.blocks import block_fact, ledger_severity
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of
@@ -46,6 +48,10 @@ from advisor.rules.model_size import (
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, SNAPSHOT, a_case, a_failure, a_ledger, a_log
 from advisor.rules.wording import bytes_text, parameters_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
 
 LEAST_BYTES_PER_PARAMETER = 3.6
 """Bytes of the weights' block over parameters from which it is fp32: 4, less what a model may share

@@ -20,8 +20,10 @@ gradients in bf16.
 A peak in backward or in the optimizer's step has all gradients, and must. With accumulation they are meant to stay.
 """
 
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Impact, Severity
 from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
 from advisor.rules.blocks import block_fact, held_bytes, is_attributed, ledger_severity
@@ -29,6 +31,10 @@ from advisor.rules.facts import plain_fact
 from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_ledger, a_record
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
 
 LIVE_RATIO = 0.1
 """Share of the live bytes below which dropping the gradients changes little."""
@@ -41,9 +47,7 @@ ACCUMULATION_SETTINGS = (
 
 
 @rule("MEM104", "gradients-held")
-def gradients_held(
-    ledger: MemoryLedger, record: AllocatorRecord, failure: Failure | None, log: LogText | None
-) -> Finding | None:
+def gradients_held(ledger: MemoryLedger, record: AllocatorRecord, failure: Failure | None, log: LogText | None) -> Finding | None:
     """Gradients are live at a peak in the forward pass."""
     gradients, held = ledger.entry("gradients"), held_bytes(ledger)
     if not is_attributed(ledger) or ledger.at is Moment.DUMP or record.peak_phase != "forward":
@@ -96,9 +100,7 @@ def _accumulates(log: LogText | None) -> bool:
 def fires() -> Case:
     """14 GiB of gradients at a peak in forward, on a device that is full."""
     return a_case(
-        a_ledger(
-            weights=14 * GIB, gradients=14 * GIB, optimizer_states=28 * GIB, activations=20 * GIB
-        ),
+        a_ledger(weights=14 * GIB, gradients=14 * GIB, optimizer_states=28 * GIB, activations=20 * GIB),
         a_record(peak_phase="forward"),
     )
 
@@ -106,8 +108,6 @@ def fires() -> Case:
 def clean() -> Case:
     """The same at a peak in backward, where gradients must be."""
     return a_case(
-        a_ledger(
-            weights=14 * GIB, gradients=14 * GIB, optimizer_states=28 * GIB, activations=20 * GIB
-        ),
+        a_ledger(weights=14 * GIB, gradients=14 * GIB, optimizer_states=28 * GIB, activations=20 * GIB),
         a_record(peak_phase="backward"),
     )

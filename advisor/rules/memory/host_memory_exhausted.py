@@ -23,9 +23,11 @@ SIGKILL by a scheduler's time limit or a person. Shared memory (MEM802) ends wit
 prints "CUDA out of memory".
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.evidence import Source
 from advisor.model.failure import Failure, FailureKind, Phase
 from advisor.model.finding import Action, Finding, Observation, Severity
@@ -36,6 +38,9 @@ from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 SCORES = {
     "cgroup OOM killer": 0.95,
@@ -104,9 +109,7 @@ def host_memory_exhausted(failure: Failure | None, kernel: KernelLog | None) -> 
     if failure is None or not is_host:
         if kill is None:
             return None
-        return _finding(
-            None, kill, score=_kernel_score(kill, alone=True), severity=_alone_severity(kill)
-        )
+        return _finding(None, kill, score=_kernel_score(kill, alone=True), severity=_alone_severity(kill))
     score = SCORES.get(failure.generation, OTHER_SCORE)
     if kill is not None and kill.is_trainer:
         score = max(score, KERNEL_SCORE)
@@ -121,9 +124,7 @@ def _kill(kernel: KernelLog | None) -> _Kill | None:
     if not kills:
         return None
     chosen = max(kills, key=lambda event: (_is_trainer(event), event.line))
-    return _Kill(
-        event=chosen, source=kernel.source.at(f"line {chosen.line}"), is_trainer=_is_trainer(chosen)
-    )
+    return _Kill(event=chosen, source=kernel.source.at(f"line {chosen.line}"), is_trainer=_is_trainer(chosen))
 
 
 def _is_trainer(event: KernelEvent) -> bool:
@@ -140,15 +141,9 @@ def _alone_severity(kill: _Kill) -> Severity:
     return Severity.ERROR if kill.is_trainer else Severity.WARNING
 
 
-def _finding(
-    failure: Failure | None, kill: _Kill | None, *, score: float, severity: Severity
-) -> Finding:
+def _finding(failure: Failure | None, kill: _Kill | None, *, score: float, severity: Severity) -> Finding:
     facts = [*_failure_facts(failure), *_kernel_facts(kill)]
-    bare = (
-        failure is not None
-        and failure.generation in BARE_WORDINGS
-        and (kill is None or not kill.is_trainer)
-    )
+    bare = failure is not None and failure.generation in BARE_WORDINGS and (kill is None or not kill.is_trainer)
     return Finding(
         statement=_statement(failure, kill, bare=bare),
         severity=severity,
@@ -214,12 +209,8 @@ def _kernel_facts(kill: _Kill | None) -> list[Observation]:
     if kill is None:
         return []
     event = kill.event
-    who = f"{event.process or 'a process'}" + (
-        f" (pid {event.pid})" if event.pid is not None else ""
-    )
-    where = (
-        "its cgroup's limit" if event.kind is KernelEventKind.CGROUP_OOM else "the machine's memory"
-    )
+    who = f"{event.process or 'a process'}" + (f" (pid {event.pid})" if event.pid is not None else "")
+    where = "its cgroup's limit" if event.kind is KernelEventKind.CGROUP_OOM else "the machine's memory"
     if event.rss_bytes is None:
         facts = [plain_fact(f"the kernel killed {who} for {where}", kill.source)]
     else:
@@ -254,9 +245,7 @@ def _actions(failure: Failure | None) -> tuple[Action, ...]:
         cost="less for others on the machine",
     )
     is_loading = failure is not None and failure.phase in {Phase.LOADING, Phase.CHECKPOINT}
-    is_worker = failure is not None and (
-        failure.phase is Phase.DATA or failure.generation.startswith("DataLoader")
-    )
+    is_worker = failure is not None and (failure.phase is Phase.DATA or failure.generation.startswith("DataLoader"))
     if is_worker:
         return workers, loading, limit
     return (loading, workers, limit) if is_loading else (limit, loading, workers)

@@ -22,7 +22,10 @@ Another process on the device (MEM601): the share is of the total, and what othe
 it. A trainer on the same device (MEM303).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind, LogText, Phase
 from advisor.model.finding import (
     Action,
@@ -36,6 +39,9 @@ from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_o
 from advisor.rules.clues import anywhere, in_words, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, a_case, a_failure, a_log
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 REFUSED_SCORE = 0.95
 """The engine's own statement."""

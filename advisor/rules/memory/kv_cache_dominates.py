@@ -21,10 +21,12 @@ An engine that refuses to start for want of cache (MEM302), which says so itself
 generation (MEM205).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation
-from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.rules.blocks import block_fact, dominates, is_attributed, ledger_severity
 from advisor.rules.capacity import (
     failure_fact,
@@ -39,6 +41,10 @@ from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_ledger, a_record
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
 
 APPENDING_SCORE = 0.8
 """Score where the refused request appends to past keys and values."""

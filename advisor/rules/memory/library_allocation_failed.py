@@ -21,16 +21,22 @@ or use the library once before the memory fills.
 not fit the CUDA version (MEM709). Then the first error above it is the real one.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind
 from advisor.model.finding import Action, Finding, Observation
-from advisor.model.node import NodeReading
 from advisor.rules.capacity import severity_of
 from advisor.rules.clues import quoted
 from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.node import NodeReading
 
 ROOM_BYTES = 1024 * MIB
 """Free memory from which a handle and its workspace (8 to 300 MiB) should have been possible."""
@@ -52,9 +58,7 @@ ROOM_FACTOR = 0.5
 
 
 @rule("MEM607", "library-allocation-failed")
-def library_allocation_failed(
-    failure: Failure, failures: tuple[Failure, ...], reading: NodeReading | None
-) -> Finding | None:
+def library_allocation_failed(failure: Failure, failures: tuple[Failure, ...], reading: NodeReading | None) -> Finding | None:
     """A library reports that it was refused memory."""
     if failure.kind is FailureKind.COLLECTIVE_ALLOCATION_FAILED:
         score = COLLECTIVE_SCORE
@@ -63,11 +67,7 @@ def library_allocation_failed(
     else:
         return None
     before = _earlier_error(failure, failures)
-    if (
-        before is not None
-        and failure.generation in SCORES
-        and failure.generation != "allocation failed"
-    ):
+    if before is not None and failure.generation in SCORES and failure.generation != "allocation failed":
         return None
     facts: list[Observation] = [
         plain_fact(
@@ -120,11 +120,7 @@ def library_allocation_failed(
 def _earlier_error(failure: Failure, failures: tuple[Failure, ...]) -> Failure | None:
     """Another kind of error above it in the log, whose consequence it may be."""
     return next(
-        (
-            other
-            for other in failures
-            if other.kind is FailureKind.NOT_OUT_OF_MEMORY and other.line < failure.line
-        ),
+        (other for other in failures if other.kind is FailureKind.NOT_OUT_OF_MEMORY and other.line < failure.line),
         None,
     )
 

@@ -20,10 +20,11 @@ Bound the workspace, or turn the search for the fastest algorithm off.
 A convolution's output and what is kept for backward (MEM201). A handle that could not be made (MEM607).
 """
 
-import re
+from __future__ import annotations
 
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText
+import re
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.model.memory import AllocationSite, MemoryLedger, Moment
 from advisor.rules.capacity import generic, is_capacity_failure, severity_of, what_would_settle
@@ -32,6 +33,10 @@ from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, SNAPSHOT, a_case, a_ledger
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
 
 DEVICE_RATIO = 0.05
 """Share of the device (or, where that is unknown, of what is live) that scratch must have to decide."""
@@ -48,9 +53,7 @@ _CONVOLUTION = re.compile(r"\bconv(?:_transpose)?[123]d\b|_conv_forward|convolut
 
 
 @rule("MEM706", "library-workspace-spike")
-def library_workspace_spike(
-    failure: Failure | None, log: LogText | None, ledger: MemoryLedger | None
-) -> Finding | None:
+def library_workspace_spike(failure: Failure | None, log: LogText | None, ledger: MemoryLedger | None) -> Finding | None:
     """Scratch of a library is a good part of the peak."""
     sites = _scratch_sites(ledger)
     if ledger is not None and sites:
@@ -80,31 +83,18 @@ def library_workspace_spike(
 def _scratch_sites(ledger: MemoryLedger | None) -> tuple[AllocationSite, ...]:
     if ledger is None or ledger.at is Moment.DUMP:
         return ()
-    sites = tuple(
-        site
-        for site in ledger.sites
-        if any(_SCRATCH.search(frame) for frame in (site.label, *site.stack))
-    )
+    sites = tuple(site for site in ledger.sites if any(_SCRATCH.search(frame) for frame in (site.label, *site.stack)))
     reference = ledger.device_bytes or ledger.allocated_bytes or 0
-    return (
-        sites
-        if sum(site.live_bytes for site in sites) >= max(1.0, DEVICE_RATIO * reference)
-        else ()
-    )
+    return sites if sum(site.live_bytes for site in sites) >= max(1.0, DEVICE_RATIO * reference) else ()
 
 
-def _of_sites(
-    ledger: MemoryLedger, sites: tuple[AllocationSite, ...], failure: Failure | None
-) -> Finding:
+def _of_sites(ledger: MemoryLedger, sites: tuple[AllocationSite, ...], failure: Failure | None) -> Finding:
     held = sum(site.live_bytes for site in sites)
     facts: list[Observation] = [
-        bytes_fact(f"{bytes_text(site.live_bytes)} at {site.label}", site.live_bytes, ledger.source)
-        for site in sites[:3]
+        bytes_fact(f"{bytes_text(site.live_bytes)} at {site.label}", site.live_bytes, ledger.source) for site in sites[:3]
     ]
     failed = ledger.at is Moment.OOM or is_capacity_failure(failure)
-    share = (
-        f" ({ratio_text(held / ledger.device_bytes)} of the device)" if ledger.device_bytes else ""
-    )
+    share = f" ({ratio_text(held / ledger.device_bytes)} of the device)" if ledger.device_bytes else ""
     return Finding(
         statement=f"{bytes_text(held)}{share} at the peak is scratch of autotuning or of a library's workspace, freed right after.",
         severity=Severity.ERROR if failed else Severity.WARNING,
@@ -149,9 +139,7 @@ def clean() -> Case:
             weights=16 * GIB,
             activations=40 * GIB,
             temporaries=64 * MIB,
-            sites=(
-                _site("torch/nn/modules/linear.py:125 in forward (cublas workspace)", 64 * MIB),
-            ),
+            sites=(_site("torch/nn/modules/linear.py:125 in forward (cublas workspace)", 64 * MIB),),
         )
     )
 

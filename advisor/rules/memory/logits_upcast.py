@@ -23,7 +23,10 @@ Activations of the layers (MEM201), which checkpointing shrinks and logits are n
 keeps the logits of every batch (MEM206).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import (
     Action,
@@ -33,8 +36,6 @@ from advisor.model.finding import (
     Severity,
     Verification,
 )
-from advisor.model.memory import AllocatorRecord, MemoryLedger
-from advisor.model.transformer import TransformerShape
 from advisor.rules.blocks import held_bytes, is_attributed, ledger_severity, site_facts
 from advisor.rules.capacity import (
     failure_fact,
@@ -55,6 +56,11 @@ from advisor.rules.logit_sizes import (
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, MIB, a_case, a_failure, a_log
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
+    from advisor.model.transformer import TransformerShape
 
 EXACT_SCORE = 0.95
 """Score where the request equals tokens × vocabulary × bytes, all three named by the log."""

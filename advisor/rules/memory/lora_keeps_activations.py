@@ -22,7 +22,10 @@ Weights that fill the device by themselves (MEM101): QLoRA shrinks those. Checkp
 for and does nothing because the inputs are frozen (MEM208).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, LogText, Mention, Phase
 from advisor.model.finding import Action, Finding, Severity
 from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
@@ -41,6 +44,9 @@ from advisor.rules.remedies import checkpointing, halved_micro_batch, shorter_se
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_log, a_record
 from advisor.rules.wording import ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 PHASES = frozenset({Phase.FORWARD, Phase.LOSS, Phase.BACKWARD, Phase.UNKNOWN})
 """Phases in which activations are held."""

@@ -22,7 +22,10 @@ The first steps, in which optimizer states and buffers appear once. A cache that
 fragmentation while live memory does not (MEM401). A long sample that comes late (MEM207).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.model.memory import AllocationSite, AllocatorRecord, MemoryLedger
@@ -32,6 +35,9 @@ from advisor.rules.clues import in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_ledger, a_record
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 LEAST_GROWTH_BYTES = MIB
 """Growth a step from which a job fails within a working day: 1 MiB × 50,000 steps is 49 GiB."""

@@ -23,13 +23,14 @@ Activations (MEM201), which a smaller batch shrinks. Optimizer states alone (MEM
 and gradients would fit without them.
 """
 
-import math
+from __future__ import annotations
 
-from advisor.model.case import Case
+import math
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Severity
 from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
-from advisor.model.transformer import TransformerShape
 from advisor.rules.blocks import block_fact, is_attributed, ledger_severity
 from advisor.rules.capacity import (
     SMALL_DEVICE_BYTES,
@@ -53,6 +54,10 @@ from advisor.rules.remedies import eight_bit_optimizer, lora, offloaded_states, 
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_log, a_record
 from advisor.rules.wording import bytes_text, parameters_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.transformer import TransformerShape
 
 STATE_BLOCKS = ("weights", "gradients", "optimizer_states")
 """The blocks that do not depend on the batch."""

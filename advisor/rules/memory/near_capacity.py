@@ -19,15 +19,12 @@ the start if it does.
 Reserved memory near capacity is only cache (MEM402). Inference engines fill the device with their KV cache on purpose.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
-from advisor.model.ceilings import DeviceCeilings
-from advisor.model.evidence import Source
-from advisor.model.failure import Failure, LogText
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Severity
-from advisor.model.memory import AllocatorRecord, MemoryLedger
-from advisor.model.tables import MemorySummary
 from advisor.rules.allocator_advice import expandable_segments
 from advisor.rules.blocks import NEAR_CAPACITY_RATIO
 from advisor.rules.facts import bytes_fact
@@ -35,6 +32,14 @@ from advisor.rules.remedies import halved_micro_batch
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_ledger, a_record
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.ceilings import DeviceCeilings
+    from advisor.model.evidence import Source
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
+    from advisor.model.tables import MemorySummary
 
 ENGINES = frozenset({"vllm", "sglang", "tensorrt-llm", "tgi", "lmdeploy"})
 """Programs that size their cache to fill the device."""
@@ -57,12 +62,7 @@ def near_capacity(  # noqa: PLR0913, PLR0917 - its needs
 ) -> Finding | None:
     """The peak of live memory is at least 92% of the device."""
     peak, device = _peak(record, summary), _device_bytes(ledger, ceilings)
-    if (
-        failure is not None
-        or peak is None
-        or device is None
-        or peak.live < NEAR_CAPACITY_RATIO * device
-    ):
+    if failure is not None or peak is None or device is None or peak.live < NEAR_CAPACITY_RATIO * device:
         return None
     if _fills_on_purpose(ledger, log):
         return None
@@ -94,11 +94,7 @@ def near_capacity(  # noqa: PLR0913, PLR0917 - its needs
 
 def _peak(record: AllocatorRecord | None, summary: MemorySummary | None) -> _Peak | None:
     if record is not None:
-        return (
-            None
-            if record.oom_count
-            else _Peak(live=record.peak_allocated_bytes, source=record.source)
-        )
+        return None if record.oom_count else _Peak(live=record.peak_allocated_bytes, source=record.source)
     if summary is None or summary.ooms:
         return None
     live = summary.peak.get("allocated")

@@ -24,10 +24,12 @@ Another process (MEM601): where the message does not name this process's own use
 told apart. The context alone takes up to 1.8 GiB and is unavoidable.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
-from advisor.model.memory import MemoryLedger
 from advisor.rules.blocks import is_attributed
 from advisor.rules.capacity import (
     CONTEXT_BYTES,
@@ -43,6 +45,10 @@ from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text, ratio_text
 
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.memory import MemoryLedger
+
 DEVICE_RATIO = 0.05
 """Share of the device below which what libraries hold beyond a context does not decide."""
 
@@ -51,9 +57,7 @@ DISTRIBUTED = frozenset({"deepspeed", "fsdp", "megatron", "accelerate", "lightni
 
 
 @rule("MEM602", "non-pytorch-memory")
-def non_pytorch_memory(
-    failure: Failure | None, log: LogText | None, ledger: MemoryLedger | None
-) -> Finding | None:
+def non_pytorch_memory(failure: Failure | None, log: LogText | None, ledger: MemoryLedger | None) -> Finding | None:
     """Libraries hold more than a context, or NCCL was refused memory."""
     if failure is not None and failure.kind is FailureKind.COLLECTIVE_ALLOCATION_FAILED:
         return _of_collective(failure)
@@ -72,11 +76,7 @@ def _of_collective(failure: Failure) -> Finding:
         "library's request.",
         severity=severity_of(failure),
         confidence=0.85,
-        observations=(
-            plain_fact(
-                f'the collective library reports it: "{quoted(failure.message)}"', failure.source
-            ),
-        ),
+        observations=(plain_fact(f'the collective library reports it: "{quoted(failure.message)}"', failure.source),),
         actions=(
             Action(
                 title="Leave NCCL room",
@@ -96,21 +96,15 @@ def _of_figures(failure: Failure, own: int, total: int) -> Finding | None:
         return None
     decides = _decides(failure, own - CONTEXT_BYTES)
     text = f"this process holds {bytes_text(own)} outside PyTorch's allocator, {ratio_text(own / total)} of the device"
-    return _finding(
-        failure, own, bytes_fact(text, own, failure.source), score=0.8 if decides else 0.5
-    )
+    return _finding(failure, own, bytes_fact(text, own, failure.source), score=0.8 if decides else 0.5)
 
 
-def _of_undivided(
-    failure: Failure, outside: int | None, total: int, log: LogText | None
-) -> Finding | None:
+def _of_undivided(failure: Failure, outside: int | None, total: int, log: LogText | None) -> Finding | None:
     if outside is None or outside < OUTSIDE_BYTES or outside < OUTSIDE_RATIO * total:
         return None
     if outside > total // 2 or (failure.requested_bytes or 0) > total:
         return None  # no library takes half a device, and no room would help a request beyond all of it
-    distributed = log is not None and (
-        (log.world_size or 1) > 1 or bool(DISTRIBUTED & set(log.frameworks))
-    )
+    distributed = log is not None and ((log.world_size or 1) > 1 or bool(DISTRIBUTED & set(log.frameworks)))
     text = f"{bytes_text(outside)} is outside PyTorch's allocator; the message does not tell whether this process or another one holds it"
     return _finding(
         failure,

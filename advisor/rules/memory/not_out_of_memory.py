@@ -23,9 +23,11 @@ Real out-of-memory messages print a request and a capacity. A cuBLAS handle that
 can be either (MEM607).
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Observation
 from advisor.rules.capacity import severity_of
@@ -34,6 +36,9 @@ from advisor.rules.facts import plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case, a_failure
 from advisor.rules.worker_words import has_no_workers
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 EXABYTE_BYTES = 2**60
 """No machine has that much: such a size is negative or garbage."""
@@ -74,9 +79,7 @@ _INDEX = _Other(
     ),
     score=0.92,
 )
-_ACCESS = _Other(
-    what="a kernel read or wrote outside its memory", actions=(_BLOCKING, _SANITIZE), score=0.9
-)
+_ACCESS = _Other(what="a kernel read or wrote outside its memory", actions=(_BLOCKING, _SANITIZE), score=0.9)
 _LAUNCH = _Other(what="a kernel could not be launched or was ended", actions=(_BLOCKING, _SANITIZE))
 
 OTHERS = {
@@ -135,9 +138,7 @@ OTHERS = {
         "Share tensors by files, or raise the limit",
         'torch.multiprocessing.set_sharing_strategy("file_system")  # or: ulimit -n 65536',
     ),
-    "disk full": _said(
-        "a disk is full", "Free space where it writes", "df -h; du -sh /tmp", score=0.75
-    ),
+    "disk full": _said("a disk is full", "Free space where it writes", "df -h; du -sh /tmp", score=0.75),
     "more than 1EB": _said(
         "the size asked for is negative or garbage, as after a failed or timed-out exchange of sizes between ranks",
         "Read the first error of the log, and check the size that is computed",
@@ -166,14 +167,8 @@ NO_WORKERS = _Other(
 def not_out_of_memory(failure: Failure, log: LogText | None) -> Finding | None:
     """The wording belongs to another error."""
     other = _other(failure)
-    facts: list[Observation] = [
-        plain_fact(f'the message: "{quoted(failure.message)}"', failure.source)
-    ]
-    if (
-        other is None
-        and failure.kind is FailureKind.SHARED_MEMORY_EXHAUSTED
-        and failure.generation == "bus error"
-    ):
+    facts: list[Observation] = [plain_fact(f'the message: "{quoted(failure.message)}"', failure.source)]
+    if other is None and failure.kind is FailureKind.SHARED_MEMORY_EXHAUSTED and failure.generation == "bus error":
         clue = has_no_workers(failure, log)
         if clue is not None:
             other = NO_WORKERS
@@ -186,9 +181,7 @@ def not_out_of_memory(failure: Failure, log: LogText | None) -> Finding | None:
         confidence=other.score,
         observations=tuple(facts),
         actions=other.actions,
-        settles=_BLOCKING
-        if other.score < OTHERS["file descriptors"].score and other is not NO_WORKERS
-        else None,
+        settles=_BLOCKING if other.score < OTHERS["file descriptors"].score and other is not NO_WORKERS else None,
         supersedes=("MEM802",) if other is NO_WORKERS else (),
     )
 

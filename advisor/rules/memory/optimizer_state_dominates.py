@@ -23,11 +23,13 @@ Temporaries of the step itself (MEM702), which need no states to be made. Activa
 a smaller batch shrinks and states do not.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation, RuledOut, Severity
 from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
-from advisor.model.transformer import TransformerShape
 from advisor.rules.blocks import block_fact, dominates, is_attributed, ledger_severity
 from advisor.rules.capacity import (
     failure_fact,
@@ -48,6 +50,10 @@ from advisor.rules.remedies import eight_bit_optimizer, offloaded_states, sharde
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_record
 from advisor.rules.wording import bytes_text, parameters_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.transformer import TransformerShape
 
 MAKING_SCORE = 0.9
 """Score where the innermost frames make the states: they are the request that failed."""

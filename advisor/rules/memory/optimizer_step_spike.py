@@ -20,10 +20,12 @@ the optimizer's step and temporaries are a good part of it.
 The states themselves, which appear at the first step and stay (MEM103).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation
-from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.rules.blocks import block_fact, held_bytes, is_attributed, ledger_severity
 from advisor.rules.capacity import (
     failure_fact,
@@ -38,6 +40,10 @@ from advisor.rules.remedies import eight_bit_optimizer, saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_record
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
 
 FOREACH_SCORE = 0.8
 """Score where the refused request is a temporary of the foreach implementation."""

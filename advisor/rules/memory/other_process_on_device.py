@@ -25,12 +25,13 @@ cuBLAS and cuDNN takes 0.3 to 1.8 GiB and is this process's own. NCCL's buffers 
 (MEM602). Ranks of the same job on one device are MEM603, JAX or TensorFlow beside PyTorch MEM606.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, LogText, ProcessMemory
 from advisor.model.finding import Action, Finding, Impact, Observation, RuledOut, Severity
-from advisor.model.node import GpuReading, NodeReading
 from advisor.rules.capacity import (
     CONTEXT_BYTES,
     OUTSIDE_BYTES,
@@ -45,6 +46,10 @@ from advisor.rules.leftover_words import LEFTOVER
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text, count_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.node import GpuReading, NodeReading
 
 LEAST_OTHERS_BYTES = 1 * GIB
 """Below it are display servers, monitoring and what the driver keeps for itself."""
@@ -85,9 +90,7 @@ class _Others:
 
 
 @rule("MEM601", "other-process-on-device")
-def other_process_on_device(
-    failure: Failure | None, reading: NodeReading | None, log: LogText | None
-) -> Finding | None:
+def other_process_on_device(failure: Failure | None, reading: NodeReading | None, log: LogText | None) -> Finding | None:
     """Others hold at least a tenth of the device."""
     others = _of_message(failure) or _of_reading(failure, reading) or _of_list(failure)
     clue = in_words(LEFTOVER, failure, log)
@@ -105,9 +108,7 @@ def other_process_on_device(
         observations=tuple(facts),
         actions=_actions(others),
         settles=None if others.is_divided and others.named else _settles(),
-        impact=Impact(
-            recoverable_bytes=others.held if others.is_divided else others.held - CONTEXT_BYTES
-        ),
+        impact=Impact(recoverable_bytes=others.held if others.is_divided else others.held - CONTEXT_BYTES),
         ruled_out=_ruled_out(failure, others),
     )
 
@@ -117,9 +118,7 @@ def _has_figures(failure: Failure | None) -> bool:
 
 
 def _of_message(failure: Failure | None) -> _Others | None:
-    shares = (
-        device_shares(failure) if failure is not None and is_capacity_failure(failure) else None
-    )
+    shares = device_shares(failure) if failure is not None and is_capacity_failure(failure) else None
     if failure is None or shares is None or failure.total_bytes is None:
         return None
     if (failure.requested_bytes or 0) > failure.total_bytes:  # an empty device would refuse it too
@@ -157,12 +156,7 @@ def _divided(failure: Failure, shares: DeviceShares, held: int, total: int) -> _
 
 def _of_reading(failure: Failure | None, reading: NodeReading | None) -> _Others | None:
     """What nvidia-smi lists beside this process; which one that is only its pid tells, else the largest is taken for it."""
-    if (
-        failure is None
-        or reading is None
-        or not is_capacity_failure(failure)
-        or _has_figures(failure)
-    ):
+    if failure is None or reading is None or not is_capacity_failure(failure) or _has_figures(failure):
         return None
     gpu = _gpu(failure, reading)
     if gpu is None or not gpu.total_bytes:
@@ -243,9 +237,7 @@ def _names(processes: tuple[ProcessMemory, ...]) -> str:
         return ""
     largest = sorted(processes, key=lambda one: -(one.used_bytes or 0))[:3]
     words = [
-        f"pid {one.pid}"
-        + (f" ({one.name})" if one.name else "")
-        + (f" {bytes_text(one.used_bytes)}" if one.used_bytes is not None else "")
+        f"pid {one.pid}" + (f" ({one.name})" if one.name else "") + (f" {bytes_text(one.used_bytes)}" if one.used_bytes is not None else "")
         for one in largest
     ]
     return ": " + ", ".join(words) + (", ..." if len(processes) > len(largest) else "")
@@ -273,12 +265,7 @@ def _settles() -> Action:
 
 
 def _ruled_out(failure: Failure | None, others: _Others) -> tuple[RuledOut, ...]:
-    if (
-        failure is None
-        or not others.is_divided
-        or failure.allocated_bytes is None
-        or others.device is None
-    ):
+    if failure is None or not others.is_divided or failure.allocated_bytes is None or others.device is None:
         return ()
     if failure.allocated_bytes >= HALF_RATIO * others.device:
         return ()

@@ -21,14 +21,20 @@ Raise the fraction, or find who set it.
 nothing free; here most of it may be.
 """
 
-from advisor.model.case import Case
-from advisor.model.failure import Failure
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Impact, Prediction, RuledOut, Verification
 from advisor.rules.capacity import is_capacity_failure, reserved_bytes, severity_of
 from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure
 
 CAP_RATIO = 0.99
 """Allowed over total from which it is no cap: a fraction of 1.0 is printed too, rounded."""
@@ -38,18 +44,11 @@ CAP_RATIO = 0.99
 def process_memory_cap(failure: Failure) -> Finding | None:
     """Reserved plus the request exceeds what is allowed."""
     allowed, total = failure.allowed_bytes, failure.total_bytes
-    if (
-        not is_capacity_failure(failure)
-        or allowed is None
-        or not total
-        or allowed >= CAP_RATIO * total
-    ):
+    if not is_capacity_failure(failure) or allowed is None or not total or allowed >= CAP_RATIO * total:
         return None
     reserved, requested = reserved_bytes(failure), failure.requested_bytes
     slack = 2 * (failure.resolution_bytes or 0)
-    reached = (
-        reserved is not None and requested is not None and reserved + requested + slack > allowed
-    )
+    reached = reserved is not None and requested is not None and reserved + requested + slack > allowed
     known = reserved is not None and requested is not None
     if known and not reached:
         return None
@@ -69,11 +68,7 @@ def process_memory_cap(failure: Failure) -> Finding | None:
         facts.append(bytes_fact(f"{bytes_text(free)} of the device is free", free, failure.source))
     return Finding(
         statement=f"This process may use {bytes_text(allowed)} of the device's {bytes_text(total)}, and that is used up"
-        + (
-            f", while {bytes_text(free)} of the device is free."
-            if fits and free is not None
-            else "."
-        ),
+        + (f", while {bytes_text(free)} of the device is free." if fits and free is not None else "."),
         severity=severity_of(failure),
         confidence=0.95 if reached else 0.7,
         observations=tuple(facts),
@@ -91,9 +86,7 @@ def process_memory_cap(failure: Failure) -> Finding | None:
                 change='grep -rn "set_per_process_memory_fraction" .  # tests that set it should restore 1.0',
             ),
         ),
-        impact=Impact(
-            recoverable_bytes=min(total - allowed, free) if free is not None else total - allowed
-        ),
+        impact=Impact(recoverable_bytes=min(total - allowed, free) if free is not None else total - allowed),
         ruled_out=_ruled_out(failure),
         supersedes=("MEM708",),
     )

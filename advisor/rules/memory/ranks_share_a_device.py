@@ -24,13 +24,14 @@ Another job on the device (MEM601). Inference engines put several processes of o
 purpose, and leave no device of theirs empty.
 """
 
+from __future__ import annotations
+
 import re
 from collections import Counter
+from typing import TYPE_CHECKING
 
-from advisor.model.case import Case
 from advisor.model.failure import Failure, LogText, ProcessMemory
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.node import GpuReading, NodeReading
 from advisor.rules.capacity import OUTSIDE_RATIO, is_capacity_failure, severity_of
 from advisor.rules.clues import anywhere, is_report
 from advisor.rules.device_shares import device_shares
@@ -38,6 +39,10 @@ from advisor.rules.facts import bytes_fact, count_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_log
 from advisor.rules.wording import bytes_text, count_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.node import GpuReading, NodeReading
 
 RANKS_OF_A_NODE = 8
 """Largest world size that is taken for one node, so that a rank's number is its device's."""
@@ -65,16 +70,9 @@ _SAID = re.compile(
 
 
 @rule("MEM603", "ranks-share-a-device")
-def ranks_share_a_device(
-    failure: Failure | None, log: LogText | None, reading: NodeReading | None
-) -> Finding | None:
+def ranks_share_a_device(failure: Failure | None, log: LogText | None, reading: NodeReading | None) -> Finding | None:
     """Several ranks on one device."""
-    found = (
-        _foreign_device(failure, log)
-        or _bare_contexts(failure, log)
-        or _crowded(failure, log, reading)
-        or _said(failure, log)
-    )
+    found = _foreign_device(failure, log) or _bare_contexts(failure, log) or _crowded(failure, log, reading) or _said(failure, log)
     if found is None:
         return None
     score, fact = found
@@ -103,12 +101,7 @@ def ranks_share_a_device(
 
 def _foreign_device(failure: Failure | None, log: LogText | None) -> Found | None:
     """A rank that fails on a device with another number, with others on it."""
-    if (
-        failure is None
-        or failure.rank is None
-        or failure.device_index is None
-        or not is_capacity_failure(failure)
-    ):
+    if failure is None or failure.rank is None or failure.device_index is None or not is_capacity_failure(failure):
         return None
     world = log.world_size if log is not None else None
     if world is None or world > RANKS_OF_A_NODE or failure.rank == failure.device_index:
@@ -128,21 +121,14 @@ def _bare_contexts(failure: Failure | None, log: LogText | None) -> Found | None
         return None
     shares = device_shares(failure)
     named = shares.named if shares is not None else ()
-    bare = [
-        one
-        for one in named
-        if one.used_bytes is not None
-        and CONTEXT_LEAST_BYTES <= one.used_bytes <= CONTEXT_MOST_BYTES
-    ]
+    bare = [one for one in named if one.used_bytes is not None and CONTEXT_LEAST_BYTES <= one.used_bytes <= CONTEXT_MOST_BYTES]
     if len(bare) < 2 or len(named) != len(bare) or len(bare) > world - 1:  # noqa: PLR2004 - several
         return None
     text = f"{count_text(len(bare), 'other process', 'other processes')} with a context and little else are on GPU {failure.device_index}"
     return 0.6, count_fact(text, len(bare), failure.source)
 
 
-def _crowded(
-    failure: Failure | None, log: LogText | None, reading: NodeReading | None
-) -> Found | None:
+def _crowded(failure: Failure | None, log: LogText | None, reading: NodeReading | None) -> Found | None:
     """Several processes of one name on a device, and another device of the node with none."""
     is_distributed = log is not None and (log.world_size or 1) > 1
     if reading is None or not (is_distributed or is_capacity_failure(failure)):
@@ -150,17 +136,11 @@ def _crowded(
     if not any(_is_idle(gpu) for gpu in reading.gpus):
         return None
     for gpu in reading.gpus:
-        names = Counter(
-            one.name
-            for one in gpu.processes
-            if one.name and (one.used_bytes or 0) >= CONTEXT_LEAST_BYTES
-        )
+        names = Counter(one.name for one in gpu.processes if one.name and (one.used_bytes or 0) >= CONTEXT_LEAST_BYTES)
         name, count = next(iter(names.most_common(1)), ("", 0))
         if count > 1:
             text = f"{count} processes {name} are on GPU {gpu.index} while another GPU of the node is empty"
-            return 0.7 if is_distributed else 0.5, count_fact(
-                text, count, reading.source.at(f"GPU {gpu.index}")
-            )
+            return 0.7 if is_distributed else 0.5, count_fact(text, count, reading.source.at(f"GPU {gpu.index}"))
     return None
 
 
@@ -185,9 +165,7 @@ def fires() -> Case:
             allocated_bytes=29 * GIB,
             reserved_unallocated_bytes=300 * MIB,
             process_bytes=30 * GIB,
-            other_processes=tuple(
-                ProcessMemory(pid=pid, used_bytes=16 * GIB) for pid in (11, 12, 13)
-            ),
+            other_processes=tuple(ProcessMemory(pid=pid, used_bytes=16 * GIB) for pid in (11, 12, 13)),
         ),
         a_log(world_size=4),
     )

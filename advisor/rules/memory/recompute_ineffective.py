@@ -22,16 +22,22 @@ Activations that are large although checkpointing works (MEM201): one layer's ow
 (MEM203).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText, Mention, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
-from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.rules.blocks import block_fact, dominates, is_attributed, ledger_severity
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of, what_would_settle
 from advisor.rules.clues import in_frames, in_words, is_report, words
 from advisor.rules.remedies import checkpointing
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, a_case, a_failure, a_log
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
 
 WARNED_SCORE = 0.85
 """Score where PyTorch itself warns that the inputs need no gradients."""

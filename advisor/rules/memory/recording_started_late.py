@@ -19,14 +19,20 @@ Start recording before the model is built, and keep more events.
 Memory outside PyTorch (MEM602) has no events either, and is not in the snapshot at all.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.rules.blocks import is_attributed
 from advisor.rules.facts import bytes_fact, count_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_record
 from advisor.rules.wording import bytes_text, count_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
 
 UNRECORDED_RATIO = 0.2
 """Share of the live memory without an event above which the ledger's largest entry may be the unexplained one."""
@@ -60,9 +66,7 @@ def recording_started_late(record: AllocatorRecord, ledger: MemoryLedger | None)
             record.source,
         ),
     ]
-    is_inferred = (
-        ledger is not None and is_attributed(ledger) and ledger.entry("unattributed") < missing / 2
-    )
+    is_inferred = ledger is not None and is_attributed(ledger) and ledger.entry("unattributed") < missing / 2
     return Finding(
         statement=_began(record)
         + (

@@ -22,7 +22,10 @@ Logits (MEM203) and attention scores (MEM202), which are that large at long sequ
 where their shape fits. A device that reports less than it has (MEM604).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame
 from advisor.model.finding import Action, Finding, Impact, Observation, RuledOut
 from advisor.rules.capacity import (
@@ -36,6 +39,9 @@ from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure
 from advisor.rules.tensor_shapes import side_of_square
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 NEARLY_RATIO = 0.75
 """Share of the device from which one request cannot stand beside what it is computed from."""

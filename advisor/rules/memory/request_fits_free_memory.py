@@ -26,19 +26,24 @@ A cap that the message names is MEM605; a single allocation that the platform do
 device that is nearly full (MEM102, MEM201) has less free than was asked for.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from advisor.model.case import Case
-from advisor.model.evidence import Source
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Action, Finding, RuledOut, Severity
-from advisor.model.memory import AllocatorRecord
 from advisor.rules.capacity import is_capacity_failure, severity_of
 from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.evidence import Source
+    from advisor.model.failure import Failure, LogText
+    from advisor.model.memory import AllocatorRecord
 
 SMALL_REQUEST_BYTES = 1 * MIB
 SMALL_SEGMENT_BYTES = 2 * MIB
@@ -76,9 +81,7 @@ class _Refused:
 
 
 @rule("MEM708", "request-fits-free-memory")
-def request_fits_free_memory(
-    failure: Failure | None, record: AllocatorRecord | None, log: LogText | None
-) -> Finding | None:
+def request_fits_free_memory(failure: Failure | None, record: AllocatorRecord | None, log: LogText | None) -> Finding | None:
     """Free is at least what was asked of the driver."""
     refused = _of_message(failure) or _of_record(record)
     if refused is None or refused.free < refused.requested:

@@ -22,7 +22,10 @@ Growth of other memory (MEM501): this one is its commonest kind. Validation with
 (MEM205).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText, Mention, Phase
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.model.memory import AllocationSite, AllocatorRecord
@@ -33,6 +36,9 @@ from advisor.rules.memory.memory_growth import LEAST_GROWTH_BYTES
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_log, a_record
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 GRAPH_RATIO = 0.5
 """Share of the growth that is saved for backward from which the graph is what grows."""

@@ -21,7 +21,10 @@ One model in fp32 (MEM105), twice the bytes of bf16. A checkpoint that was loade
 never released (MEM107).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText
 from advisor.model.finding import Action, Finding, Impact, Severity
 from advisor.model.memory import AllocationSite, AllocatorRecord, MemoryLedger, Moment
@@ -38,6 +41,9 @@ from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_ledger, a_record
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 LEAST_COPY_BYTES = 256 * MIB
 """A copy smaller than this does not decide whether a job fits."""

@@ -21,7 +21,10 @@ Memory that grows with every step (MEM501), which fails later and later only if 
 vary and fragment the cache (MEM407), where memory is reserved and unused.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, LogText, Mention, Phase
 from advisor.model.finding import Action, Finding, Severity
 from advisor.rules.capacity import (
@@ -34,6 +37,9 @@ from advisor.rules.capacity import (
 from advisor.rules.clues import in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 STATED_SCORE = 0.75
 """Score where the text says that long samples reach the model or made it fail."""

@@ -20,7 +20,10 @@ Host memory (MEM801) ends with "Killed". A bus error without any worker comes fr
 so can one with workers, when /dev/shm is large and empty. Too many open files is a limit of its own (MEM709).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Observation
 from advisor.rules.capacity import severity_of
@@ -30,6 +33,9 @@ from advisor.rules.rule import rule
 from advisor.rules.samples import a_case, a_failure
 from advisor.rules.wording import bytes_text, count_text
 from advisor.rules.worker_words import has_no_workers, worker_count
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 SCORES = {"NCCL segment": 0.92, "torch segment": 0.9, "no space left": 0.9, "bus error": 0.85}
 """By the wording; a bus error can also come from a mapped data file."""
@@ -73,9 +79,7 @@ def _facts(failure: Failure, log: LogText | None) -> tuple[Observation, ...]:
         facts.append(bytes_fact(text, failure.requested_bytes, failure.source))
     workers = worker_count(log)
     if workers is not None and log is not None:
-        facts.append(
-            count_fact(f"the log shows {count_text(workers, 'worker')}", workers, log.source)
-        )
+        facts.append(count_fact(f"the log shows {count_text(workers, 'worker')}", workers, log.source))
     return tuple(facts)
 
 

@@ -20,9 +20,11 @@ A request that exceeds the whole device (MEM701). On NVIDIA and AMD there is no 
 fits free memory and fails is MEM708.
 """
 
-import re
+from __future__ import annotations
 
-from advisor.model.case import Case
+import re
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Observation
 from advisor.rules.capacity import is_capacity_failure, reserved_bytes, severity_of
@@ -31,6 +33,9 @@ from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 XPU_LIMIT_BYTES = 4 * GIB
 """Largest single allocation on Intel GPUs without relaxed limits (Level Zero)."""
@@ -79,10 +84,7 @@ Found = tuple[float, str, tuple[Observation, ...]]
 
 
 def _metal(failure: Failure) -> Found | None:
-    if (
-        failure.kind is not FailureKind.UNIFIED_MEMORY_LIMIT
-        or failure.generation != "Metal buffer limit"
-    ):
+    if failure.kind is not FailureKind.UNIFIED_MEMORY_LIMIT or failure.generation != "Metal buffer limit":
         return None
     size = failure.requested_bytes
     if size is None:
@@ -129,11 +131,7 @@ def _capacity_facts(failure: Failure) -> tuple[Observation, ...]:
         (failure.free_bytes, "free"),
         (reserved_bytes(failure), "reserved"),
     )
-    return tuple(
-        bytes_fact(f"the device has {bytes_text(size)} {what}", size, failure.source)
-        for size, what in known
-        if size is not None
-    )
+    return tuple(bytes_fact(f"the device has {bytes_text(size)} {what}", size, failure.source) for size, what in known if size is not None)
 
 
 def _has_room(failure: Failure, requested: int) -> bool:

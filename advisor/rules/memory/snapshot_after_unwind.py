@@ -21,19 +21,24 @@ Fragmentation (MEM401) has unused memory at the failure, not only after it. A du
 did not fail looks alike and is healthy.
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
-from advisor.model.evidence import Source
-from advisor.model.failure import Failure
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.memory import AllocatorRecord
-from advisor.model.tables import MemorySummary
 from advisor.rules.capacity import is_capacity_failure
 from advisor.rules.facts import bytes_fact, count_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_record
 from advisor.rules.wording import bytes_text, count_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.evidence import Source
+    from advisor.model.failure import Failure
+    from advisor.model.memory import AllocatorRecord
+    from advisor.model.tables import MemorySummary
 
 UNWOUND_RATIO = 2.0
 """Reserved over live at the dump from which most of what was live at the failure is gone."""
@@ -53,9 +58,7 @@ class _Dump:
 
 
 @rule("MEM902", "snapshot-after-unwind")
-def snapshot_after_unwind(
-    record: AllocatorRecord | None, summary: MemorySummary | None, failure: Failure | None
-) -> Finding | None:
+def snapshot_after_unwind(record: AllocatorRecord | None, summary: MemorySummary | None, failure: Failure | None) -> Finding | None:
     """Reserved is far above live at the dump, after a failure."""
     dump = _dump(record, summary)
     if dump is None or not (dump.failures or is_capacity_failure(failure)):
@@ -67,9 +70,7 @@ def snapshot_after_unwind(
         bytes_fact(f"{bytes_text(dump.reserved)} was reserved", dump.reserved, dump.source),
     ]
     if dump.peak > dump.live:
-        facts.append(
-            bytes_fact(f"{bytes_text(dump.peak)} was live at the peak", dump.peak, dump.source)
-        )
+        facts.append(bytes_fact(f"{bytes_text(dump.peak)} was live at the peak", dump.peak, dump.source))
     if dump.failures:
         facts.append(
             count_fact(
@@ -82,9 +83,7 @@ def snapshot_after_unwind(
         statement=f"The dump shows {bytes_text(dump.live)} live of {bytes_text(dump.reserved)} reserved: the failing frames were gone "
         "by then. "
         + (
-            "The figures of this report are those of the record's events."
-            if dump.has_events
-            else "What filled the device, it cannot show."
+            "The figures of this report are those of the record's events." if dump.has_events else "What filled the device, it cannot show."
         ),
         severity=Severity.INFO,
         confidence=0.85 if dump.failures else 0.6,

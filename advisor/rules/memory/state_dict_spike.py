@@ -21,7 +21,10 @@ trained.
 Loading a checkpoint onto the device (MEM107). A full device (MEM201): here training itself fits.
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, Frame, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Severity
 from advisor.rules.capacity import (
@@ -34,6 +37,9 @@ from advisor.rules.capacity import (
 from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
 
 PHASE_SCORE = 0.85
 """Score where the traceback lies in saving."""

@@ -21,7 +21,10 @@ image. Raising the watermark ratio lifts the limit and may freeze the machine.
 A single buffer that is too large for Metal has a limit of its own (MEM707).
 """
 
-from advisor.model.case import Case
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, FailureKind
 from advisor.model.finding import Action, Finding, Impact, Observation
 from advisor.rules.capacity import severity_of
@@ -31,6 +34,9 @@ from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
 from advisor.rules.wording import bytes_text, ratio_text
 
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+
 OTHERS_RATIO = 0.3
 """Share of the limit in "other allocations" from which giving the cache back is the first thing to try."""
 
@@ -38,18 +44,11 @@ OTHERS_RATIO = 0.3
 @rule("MEM804", "unified-memory-limit")
 def unified_memory_limit(failure: Failure) -> Finding | None:
     """The watermark of MPS is reached."""
-    if (
-        failure.kind is not FailureKind.UNIFIED_MEMORY_LIMIT
-        or failure.generation == "Metal buffer limit"
-    ):
+    if failure.kind is not FailureKind.UNIFIED_MEMORY_LIMIT or failure.generation == "Metal buffer limit":
         return None
     held = (failure.allocated_bytes or 0) + (failure.other_allocations_bytes or 0)
     allowed, requested = failure.allowed_bytes, failure.requested_bytes
-    closes = (
-        allowed is not None
-        and requested is not None
-        and held + requested + 3 * (failure.resolution_bytes or 0) > allowed
-    )
+    closes = allowed is not None and requested is not None and held + requested + 3 * (failure.resolution_bytes or 0) > allowed
     return Finding(
         statement=_statement(held, allowed, requested),
         severity=severity_of(failure),
@@ -80,9 +79,7 @@ def _facts(failure: Failure) -> tuple[Observation, ...]:
         )
         if size is not None
     ]
-    return tuple(facts) or (
-        plain_fact(f'the message: "{quoted(failure.message)}"', failure.source),
-    )
+    return tuple(facts) or (plain_fact(f'the message: "{quoted(failure.message)}"', failure.source),)
 
 
 def _others_share(failure: Failure) -> float:

@@ -21,11 +21,12 @@ A single very long batch (MEM207) makes one new peak, not hundreds of sizes. Fra
 shapes (MEM401) has few sizes and long-lived tensors between them.
 """
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from advisor.model.case import Case
-from advisor.model.failure import Failure, LogText
 from advisor.model.finding import Finding, Impact, Severity
 from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
 from advisor.rules.allocator_advice import expandable_segments, padded_shapes
@@ -41,6 +42,10 @@ from advisor.rules.facts import bytes_fact, count_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_ledger, a_record
 from advisor.rules.wording import bytes_text, ratio_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
 
 LEAST_SIZES = 100
 """Distinct sizes of 1 MiB and more: transformers with fixed shapes have 4 to 13 in recorded snapshots, deep

@@ -22,13 +22,13 @@ Somebody else's memory on the same device (MEM601). Loading in fp32 what is mean
 (MEM105). A checkpoint that is loaded onto the device beside the model (MEM107).
 """
 
-from dataclasses import dataclass
+from __future__ import annotations
 
-from advisor.model.case import Case
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Prediction, Verification
-from advisor.model.memory import AllocatorRecord, MemoryLedger
-from advisor.model.transformer import TransformerShape
 from advisor.rules.blocks import block_fact, is_attributed, ledger_severity
 from advisor.rules.capacity import (
     SMALL_DEVICE_BYTES,
@@ -50,6 +50,11 @@ from advisor.rules.model_size import (
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
 from advisor.rules.wording import bytes_text, parameters_text
+
+if TYPE_CHECKING:
+    from advisor.model.case import Case
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
+    from advisor.model.transformer import TransformerShape
 
 PRIOR_BY_PHASE = {
     Phase.LOADING: 0.6,

@@ -36,10 +36,7 @@ def test_an_application_clock_that_holds_nothing_does_not_fire():
 
 
 def test_a_group_in_sync_boost_holds_the_clock():
-    assert (
-        "sync_boost"
-        in check(a_gpu(sm_clock_mhz=1500.0, clock_event_reasons=("sync_boost",))).statement
-    )
+    assert "sync_boost" in check(a_gpu(sm_clock_mhz=1500.0, clock_event_reasons=("sync_boost",))).statement
 
 
 @pytest.mark.parametrize(("clock", "fires"), [(990.0, True), (991.0, False)])
@@ -59,14 +56,9 @@ def test_a_memory_clock_a_fifth_down_looks_locked(clock, fires):
     assert (check(a_gpu(memory_clock_mhz=clock)) is not None) is fires
 
 
-@pytest.mark.parametrize(
-    "reason", ["sw_power_cap", "sw_thermal_slowdown", "hw_slowdown", "hw_power_brake"]
-)
+@pytest.mark.parametrize("reason", ["sw_power_cap", "sw_thermal_slowdown", "hw_slowdown", "hw_power_brake"])
 def test_another_cause_explains_the_clock(reason):
-    assert (
-        check(a_gpu(sm_clock_mhz=900.0, clock_event_reasons=(reason, "applications_clocks")))
-        is None
-    )
+    assert check(a_gpu(sm_clock_mhz=900.0, clock_event_reasons=(reason, "applications_clocks"))) is None
 
 
 def test_without_reasons_nothing_is_said_of_a_low_clock():

@@ -69,9 +69,7 @@ def test_healthy_nodes_fire_nothing_and_faults_fire_what_they_are():
     for path in nodes():
         report = advise(Case(evidence=(evidence_of(path),)), RULES)
         assert report.faulted == ()
-        found = [
-            (item.code, item.finding.severity, item.finding.statement) for item in report.diagnoses
-        ]
+        found = [(item.code, item.finding.severity, item.finding.statement) for item in report.diagnoses]
         ending = next((ending for ending in EXPECTED if path.name.endswith(ending)), None)
         if ending is None:
             assert found == [], path.name

@@ -10,9 +10,7 @@ def check(*gpus):
 
 @pytest.mark.parametrize(("clock", "fires"), [(1188.0, True), (1189.0, False)])
 def test_the_flag_counts_where_the_clock_is_cut(clock, fires):
-    assert (
-        check(a_gpu(sm_clock_mhz=clock, clock_event_reasons=("hw_slowdown",))) is not None
-    ) is fires
+    assert (check(a_gpu(sm_clock_mhz=clock, clock_event_reasons=("hw_slowdown",))) is not None) is fires
 
 
 def test_without_clocks_the_flag_counts_for_less():

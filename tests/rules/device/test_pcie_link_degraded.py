@@ -48,9 +48,7 @@ def test_half_a_link_is_a_loss_where_the_job_waits_for_copies(copies, severity):
 
 
 def test_the_kernels_errors_make_it_surer():
-    event = KernelEvent(
-        kind=KernelEventKind.PCIE_ERROR, line=3, text="AER: error received: 0000:19:00.0"
-    )
+    event = KernelEvent(kind=KernelEventKind.PCIE_ERROR, line=3, text="AER: error received: 0000:19:00.0")
     finding = check(a_gpu(pcie_width=8), kernel=a_kernel_log(event))
     assert finding.confidence == 0.9
     assert "AER" in finding.observations[-1].statement

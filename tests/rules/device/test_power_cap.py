@@ -25,9 +25,7 @@ def test_a_limit_below_the_default_fires_where_it_binds(limit, fires):
     gpu = a_gpu(power_limit_watts=limit, power_watts=limit, clock_event_reasons=CAPPED)
     finding = check(gpu)
     assert (finding is not None) is fires
-    assert not fires or (
-        finding.severity is Severity.WARNING and "-pl 700" in finding.actions[0].change
-    )
+    assert not fires or (finding.severity is Severity.WARNING and "-pl 700" in finding.actions[0].change)
 
 
 def test_a_lowered_limit_that_does_not_bind_costs_nothing():

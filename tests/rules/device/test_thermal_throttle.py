@@ -35,9 +35,7 @@ def test_an_idle_gpus_reason_is_believed_near_its_threshold_only(margin, fires):
 
 @pytest.mark.parametrize(("temperature", "fires"), [(88.9, False), (89.0, True)])
 def test_without_reasons_the_threshold_itself_counts(temperature, fires):
-    finding = check(
-        a_gpu(clock_event_reasons=None, slowdown_celsius=89.0, temperature_celsius=temperature)
-    )
+    finding = check(a_gpu(clock_event_reasons=None, slowdown_celsius=89.0, temperature_celsius=temperature))
     assert (finding is not None) is fires
     assert not fires or finding.confidence < 0.7
 

@@ -24,9 +24,7 @@ def a_summary(retries: int | None, ooms: int | None = 0, device_index: int = 0) 
     )
 
 
-@pytest.mark.parametrize(
-    ("retries", "fires"), [(1 + LEAST_RETRIES, True), (LEAST_RETRIES, False), (None, False)]
-)
+@pytest.mark.parametrize(("retries", "fires"), [(1 + LEAST_RETRIES, True), (LEAST_RETRIES, False), (None, False)])
 def test_each_failure_has_a_retry_of_its_own(retries: int | None, fires: bool) -> None:
     assert (check((a_summary(retries, ooms=1),), None) is not None) is fires
 

@@ -25,9 +25,7 @@ def given(value: str, name: str = "PYTORCH_CUDA_ALLOC_CONF") -> LogText:
         ("roundup_power2_divisions:16", ("roundup_power2_divisions", "{}"), False),
     ],
 )
-def test_what_is_given_is_compared_with_what_is_recorded(
-    value: str, recorded: tuple[str, str], fires: bool
-) -> None:
+def test_what_is_given_is_compared_with_what_is_recorded(value: str, recorded: tuple[str, str], fires: bool) -> None:
     finding = check(given(value), a_record(allocator_settings=(recorded,)), None)
     assert (finding is not None) is fires
 
@@ -59,16 +57,9 @@ def test_the_other_backend_replaces_the_settings() -> None:
 @pytest.mark.parametrize(("ratio", "fires"), [("0.0", True), ("0.7", False)])
 def test_a_limit_that_was_lifted_cannot_be_reached(ratio: str, fires: bool) -> None:
     failure = a_failure(kind=FailureKind.UNIFIED_MEMORY_LIMIT, backend="MPS", allowed_bytes=9 * GIB)
-    assert (
-        check(given(ratio, "PYTORCH_MPS_HIGH_WATERMARK_RATIO"), None, failure) is not None
-    ) is fires
+    assert (check(given(ratio, "PYTORCH_MPS_HIGH_WATERMARK_RATIO"), None, failure) is not None) is fires
 
 
 def test_the_log_itself_may_say_so() -> None:
     text = "UserWarning: expandable_segments not supported on this platform"
-    assert (
-        check(
-            a_log(mentions=(Mention(topic="expandable-segments", line=2, text=text),)), None, None
-        )
-        is not None
-    )
+    assert check(a_log(mentions=(Mention(topic="expandable-segments", line=2, text=text),)), None, None) is not None

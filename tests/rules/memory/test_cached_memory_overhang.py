@@ -23,19 +23,13 @@ LEDGER = a_ledger(weights=10 * GIB)
         (4 * GIB, 23 * GIB, False),  # less than 30% of the device
     ],
 )
-def test_it_takes_twice_what_was_live_and_a_third_of_the_device(
-    live: int, reserved: int, fires: bool
-) -> None:
-    record = a_record(
-        dump_allocated_bytes=live, peak_allocated_bytes=live, dump_reserved_bytes=reserved
-    )
+def test_it_takes_twice_what_was_live_and_a_third_of_the_device(live: int, reserved: int, fires: bool) -> None:
+    record = a_record(dump_allocated_bytes=live, peak_allocated_bytes=live, dump_reserved_bytes=reserved)
     assert (check(record, None, LEDGER, None, None) is not None) is fires
 
 
 def test_a_cache_that_every_step_uses_is_not_idle() -> None:
-    record = a_record(
-        dump_allocated_bytes=6 * GIB, peak_allocated_bytes=40 * GIB, dump_reserved_bytes=70 * GIB
-    )
+    record = a_record(dump_allocated_bytes=6 * GIB, peak_allocated_bytes=40 * GIB, dump_reserved_bytes=70 * GIB)
     assert check(record, None, LEDGER, None, None) is None
 
 
@@ -48,9 +42,7 @@ def test_without_history_the_cache_may_be_in_use() -> None:
 
 
 def test_an_unknown_device_or_a_failure_is_not_its_business() -> None:
-    record = a_record(
-        dump_allocated_bytes=6 * GIB, peak_allocated_bytes=6 * GIB, dump_reserved_bytes=70 * GIB
-    )
+    record = a_record(dump_allocated_bytes=6 * GIB, peak_allocated_bytes=6 * GIB, dump_reserved_bytes=70 * GIB)
     assert check(record, None, a_ledger(device_bytes=None), None, None) is None
     assert check(record, None, LEDGER, None, a_failure()) is None
     failed = a_record(

@@ -19,16 +19,12 @@ check = cross_stream_hold.check
         (GIB, LEAST_WAITING_BYTES - 1, False),
     ],
 )
-def test_a_tenth_of_what_is_active_and_half_a_gibibyte_wait(
-    live: int, waiting: int, fires: bool
-) -> None:
+def test_a_tenth_of_what_is_active_and_half_a_gibibyte_wait(live: int, waiting: int, fires: bool) -> None:
     record = a_record(dump_allocated_bytes=live, pending_free_bytes=waiting)
     assert (check(record, None) is not None) is fires
 
 
-@pytest.mark.parametrize(
-    ("active_bytes", "fires"), [(23 * GIB, True), (20 * GIB + 10 * MIB, False)]
-)
+@pytest.mark.parametrize(("active_bytes", "fires"), [(23 * GIB, True), (20 * GIB + 10 * MIB, False)])
 def test_a_summary_shows_it_beyond_its_rounding(active_bytes: int, fires: bool) -> None:
     summary = MemorySummary(
         source=Source(path="log"), device_index=0, peak={}, counts={}, resolution_bytes=MIB // 2,

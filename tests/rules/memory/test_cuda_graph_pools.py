@@ -19,18 +19,14 @@ check = cuda_graph_pools.check
         (46 * MIB, 20 * MIB, False),
     ],
 )
-def test_pools_count_by_their_share_and_against_the_request(
-    pools: int, requested: int, fires: bool
-) -> None:
+def test_pools_count_by_their_share_and_against_the_request(pools: int, requested: int, fires: bool) -> None:
     failure = a_failure(total_bytes=80 * GIB, requested_bytes=requested, private_pool_bytes=pools)
     assert (check(failure, None, None, a_log()) is not None) is fires
 
 
 def test_a_snapshot_knows_the_pools_that_old_messages_do_not() -> None:
     record = a_record(private_pool_bytes=12 * GIB)
-    assert (
-        check(a_failure(requested_bytes=GIB), record, a_ledger(weights=60 * GIB), None) is not None
-    )
+    assert check(a_failure(requested_bytes=GIB), record, a_ledger(weights=60 * GIB), None) is not None
 
 
 def test_a_capture_in_the_traceback_is_a_candidate_and_words_a_weaker_one() -> None:
@@ -53,9 +49,5 @@ def test_a_capture_in_the_traceback_is_a_candidate_and_words_a_weaker_one() -> N
 
 
 def test_a_healthy_engine_that_captures_graphs_is_left_alone() -> None:
-    log = a_log(
-        mentions=(
-            Mention(topic="cuda-graphs", line=3, text="CUDA graphs can take additional memory"),
-        )
-    )
+    log = a_log(mentions=(Mention(topic="cuda-graphs", line=3, text="CUDA graphs can take additional memory"),))
     assert check(None, None, None, log) is None

@@ -14,13 +14,9 @@ from advisor.rules.samples import GIB, a_failure, a_log
 check = device_smaller_than_expected.check
 
 
-@pytest.mark.parametrize(
-    ("total", "fires"), [(64 * GIB - 1, True), (64 * GIB, False), (int(79.15 * GIB), False)]
-)
+@pytest.mark.parametrize(("total", "fires"), [(64 * GIB - 1, True), (64 * GIB, False), (int(79.15 * GIB), False)])
 def test_it_takes_a_fifth_less_than_the_catalogue(total: int, fires: bool) -> None:
-    assert (
-        check(a_failure(total_bytes=total), _ceilings(80 * GIB), None, None) is not None
-    ) is fires
+    assert (check(a_failure(total_bytes=total), _ceilings(80 * GIB), None, None) is not None) is fires
 
 
 def test_a_slice_is_recognized_by_its_size() -> None:
@@ -34,12 +30,8 @@ def test_a_slice_is_recognized_by_its_size() -> None:
     ("requested", "allocated", "fires"),
     [(16 * GIB, 0, True), (15 * GIB, 0, False), (31 * GIB, 0, False), (16 * GIB, GIB, False)],
 )
-def test_a_first_request_somewhat_beyond_the_device_is_a_candidate(
-    requested: int, allocated: int, fires: bool
-) -> None:
-    failure = a_failure(
-        total_bytes=int(15.24 * GIB), requested_bytes=requested, allocated_bytes=allocated
-    )
+def test_a_first_request_somewhat_beyond_the_device_is_a_candidate(requested: int, allocated: int, fires: bool) -> None:
+    failure = a_failure(total_bytes=int(15.24 * GIB), requested_bytes=requested, allocated_bytes=allocated)
     finding = check(failure, None, None, a_log())
     assert (finding is not None) is fires
     if finding is not None:
@@ -48,9 +40,7 @@ def test_a_first_request_somewhat_beyond_the_device_is_a_candidate(
 
 def test_words_of_a_carve_out_make_it_the_likelier_one() -> None:
     failure = a_failure(total_bytes=int(15.24 * GIB), requested_bytes=16 * GIB, allocated_bytes=0)
-    log = a_log(
-        mentions=(Mention(topic="carve-out", line=1, text="96 GB carve-out in the firmware"),)
-    )
+    log = a_log(mentions=(Mention(topic="carve-out", line=1, text="96 GB carve-out in the firmware"),))
     finding = check(failure, None, None, log)
     assert finding is not None
     assert "MEM701" in finding.supersedes

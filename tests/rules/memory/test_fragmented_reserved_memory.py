@@ -85,9 +85,7 @@ def test_old_versions_are_not_told_of_expandable_segments_first() -> None:
 
 
 def test_a_free_block_that_fits_the_request_excludes_it() -> None:
-    ledger = a_ledger(
-        at=Moment.OOM, weights=50 * GIB, allocated_bytes=50 * GIB, reserved_bytes=70 * GIB
-    )
+    ledger = a_ledger(at=Moment.OOM, weights=50 * GIB, allocated_bytes=50 * GIB, reserved_bytes=70 * GIB)
     small = a_record(oom_requested_bytes=3 * GIB, oom_count=1, largest_free_block_bytes=GIB)
     fitting = a_record(oom_requested_bytes=3 * GIB, oom_count=1, largest_free_block_bytes=4 * GIB)
     finding = check(None, small, ledger, None, None)

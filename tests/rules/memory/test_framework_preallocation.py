@@ -23,9 +23,7 @@ def beside(outside: int) -> Failure:
     )
 
 
-@pytest.mark.parametrize(
-    ("outside", "fires"), [(56 * GIB, True), (56 * GIB - 1, False), (79 * GIB, False)]
-)
+@pytest.mark.parametrize(("outside", "fires"), [(56 * GIB, True), (56 * GIB - 1, False), (79 * GIB, False)])
 def test_a_pool_is_between_70_and_97_percent_of_the_device(outside: int, fires: bool) -> None:
     assert (check(beside(outside), JAX) is not None) is fires
 
@@ -34,9 +32,7 @@ def test_without_jax_or_tensorflow_it_is_another_process() -> None:
     assert check(beside(60 * GIB), a_log()) is None
 
 
-@pytest.mark.parametrize(
-    ("requested", "lower"), [(LARGE_REQUEST_BYTES, True), (LARGE_REQUEST_BYTES - 1, False)]
-)
+@pytest.mark.parametrize(("requested", "lower"), [(LARGE_REQUEST_BYTES, True), (LARGE_REQUEST_BYTES - 1, False)])
 def test_a_large_buffer_speaks_for_the_computation(requested: int, lower: bool) -> None:
     failure = a_failure(
         kind=FailureKind.XLA_RESOURCE_EXHAUSTED,
@@ -56,9 +52,7 @@ def test_preallocation_that_is_off_is_not_blamed() -> None:
 
 
 def test_a_long_log_of_a_healthy_jax_job_is_left_alone() -> None:
-    said = Mention(
-        topic="preallocate", line=1, text="XLA_PYTHON_CLIENT_PREALLOCATE is set after import jax"
-    )
+    said = Mention(topic="preallocate", line=1, text="XLA_PYTHON_CLIENT_PREALLOCATE is set after import jax")
     assert check(None, a_log(line_count=4, mentions=(said,))) is not None
     assert check(None, a_log(line_count=4000, mentions=(said,))) is None
     plain = Mention(topic="preallocate", line=1, text="jax preallocates 75%")

@@ -41,9 +41,7 @@ def test_room_on_the_device_makes_it_doubtful() -> None:
     failure = a_refusal("allocation failed")
     scores = []
     for free in (ROOM_BYTES, ROOM_BYTES - 1):
-        reading = NodeReading(
-            source=Source(path="smi.txt"), gpus=(GpuReading(index=0, free_bytes=free),)
-        )
+        reading = NodeReading(source=Source(path="smi.txt"), gpus=(GpuReading(index=0, free_bytes=free),))
         finding = check(failure, (failure,), reading)
         assert finding is not None
         scores.append(finding.confidence)

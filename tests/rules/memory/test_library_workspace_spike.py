@@ -17,9 +17,7 @@ AUTOTUNE = "triton/runtime/autotuner.py:212 in do_bench"
 
 @pytest.mark.parametrize(("size", "fires"), [(4 * GIB, True), (4 * GIB - 1, False)])
 def test_scratch_counts_from_a_twentieth_of_the_device(size: int, fires: bool) -> None:
-    ledger = a_ledger(
-        at=Moment.PEAK, weights=30 * GIB, temporaries=size, sites=(_site(AUTOTUNE, size),)
-    )
+    ledger = a_ledger(at=Moment.PEAK, weights=30 * GIB, temporaries=size, sites=(_site(AUTOTUNE, size),))
     assert (check(None, None, ledger) is not None) is fires
 
 
@@ -28,9 +26,7 @@ def test_what_is_left_at_the_dump_is_not_scratch() -> None:
     assert check(None, None, ledger) is None
 
 
-@pytest.mark.parametrize(
-    ("depth", "fires"), [(INNERMOST_FRAMES - 1, True), (INNERMOST_FRAMES, False)]
-)
+@pytest.mark.parametrize(("depth", "fires"), [(INNERMOST_FRAMES - 1, True), (INNERMOST_FRAMES, False)])
 def test_only_a_convolution_near_the_request_makes_it_a_candidate(depth: int, fires: bool) -> None:
     convolution = Frame(
         filename="torch/nn/modules/conv.py",

@@ -13,9 +13,7 @@ LIMIT = int(NEAR_CAPACITY_RATIO * 100 * GIB) + 1
 
 @pytest.mark.parametrize(("peak", "fires"), [(LIMIT, True), (LIMIT - 2, False)])
 def test_it_takes_92_percent_of_the_device(peak: int, fires: bool) -> None:
-    assert (
-        check(a_record(peak_allocated_bytes=peak), None, LEDGER, None, None, None) is not None
-    ) is fires
+    assert (check(a_record(peak_allocated_bytes=peak), None, LEDGER, None, None, None) is not None) is fires
 
 
 def test_cache_alone_is_not_near_capacity() -> None:
@@ -26,10 +24,7 @@ def test_cache_alone_is_not_near_capacity() -> None:
 def test_it_is_silent_where_something_failed_or_the_size_is_unknown() -> None:
     record = a_record(peak_allocated_bytes=99 * GIB)
     assert check(record, None, LEDGER, None, a_failure(), None) is None
-    assert (
-        check(a_record(peak_allocated_bytes=99 * GIB, oom_count=1), None, LEDGER, None, None, None)
-        is None
-    )
+    assert check(a_record(peak_allocated_bytes=99 * GIB, oom_count=1), None, LEDGER, None, None, None) is None
     assert check(record, None, a_ledger(device_bytes=None), None, None, None) is None
 
 

@@ -19,9 +19,7 @@ check = non_pytorch_memory.check
         (80 * GIB, 4 * GIB - 1, False),  # below a twentieth of the device
     ],
 )
-def test_it_takes_more_than_a_context_and_a_twentieth_of_the_device(
-    total: int, own: int, fires: bool
-) -> None:
+def test_it_takes_more_than_a_context_and_a_twentieth_of_the_device(total: int, own: int, fires: bool) -> None:
     failure = a_failure(
         total_bytes=total, requested_bytes=GIB, free_bytes=200 * MIB, allocated_bytes=10 * GIB, reserved_unallocated_bytes=0,
         process_bytes=10 * GIB + own,
@@ -41,9 +39,7 @@ def test_an_undivided_sum_is_only_a_candidate() -> None:
     assert alone is not None
     assert distributed is not None
     assert alone.confidence < distributed.confidence < 0.5
-    assert (
-        check(a_failure(allocated_bytes=10 * GIB, **fields), a_log(), None) is None
-    )  # no library takes half a device
+    assert check(a_failure(allocated_bytes=10 * GIB, **fields), a_log(), None) is None  # no library takes half a device
 
 
 def test_nccl_that_is_refused_memory_explains_the_library_failure() -> None:

@@ -15,17 +15,13 @@ def test_every_wording_that_the_reader_knows_has_advice(generation: str) -> None
     assert generation in OTHERS
 
 
-@pytest.mark.parametrize(
-    ("requested", "fires"), [(EXABYTE_BYTES, True), (EXABYTE_BYTES - 1, False)]
-)
+@pytest.mark.parametrize(("requested", "fires"), [(EXABYTE_BYTES, True), (EXABYTE_BYTES - 1, False)])
 def test_an_exabyte_is_a_garbage_size(requested: int, fires: bool) -> None:
     assert (check(a_failure(requested_bytes=requested), None) is not None) is fires
 
 
 def test_a_bus_error_without_workers_is_not_shared_memory() -> None:
-    failure = a_failure(
-        kind=FailureKind.SHARED_MEMORY_EXHAUSTED, generation="bus error", message="Bus error"
-    )
+    failure = a_failure(kind=FailureKind.SHARED_MEMORY_EXHAUSTED, generation="bus error", message="Bus error")
     said = Mention(topic="num-workers-0", line=2, text="DataLoader(num_workers=0)")
     finding = check(failure, a_log(mentions=(said,)))
     assert finding is not None

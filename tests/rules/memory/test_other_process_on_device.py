@@ -74,9 +74,7 @@ def test_oversubscribed_figures_do_not_close_and_are_left_alone() -> None:
 
 
 def a_reading(*sizes: int) -> NodeReading:
-    processes = tuple(
-        ProcessMemory(pid=index, used_bytes=size, name="python") for index, size in enumerate(sizes)
-    )
+    processes = tuple(ProcessMemory(pid=index, used_bytes=size, name="python") for index, size in enumerate(sizes))
     return NodeReading(
         source=Source(path="smi.txt"),
         gpus=(GpuReading(index=0, total_bytes=40 * GIB, processes=processes),),
@@ -92,9 +90,7 @@ def a_reading(*sizes: int) -> NodeReading:
         ((), False),
     ],
 )
-def test_nvidia_smi_is_asked_where_the_message_has_no_figures(
-    sizes: tuple[int, ...], fires: bool
-) -> None:
+def test_nvidia_smi_is_asked_where_the_message_has_no_figures(sizes: tuple[int, ...], fires: bool) -> None:
     words = a_failure(total_bytes=None, generation="words only")
     assert (check(words, a_reading(*sizes), None) is not None) is fires
 

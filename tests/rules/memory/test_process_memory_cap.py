@@ -31,9 +31,7 @@ def test_printed_digits_are_not_surer_than_they_are() -> None:
     assert check(failure) is not None
 
 
-@pytest.mark.parametrize(
-    ("allowed", "fires"), [(int(79.15 * GIB), False), (70 * GIB, True), (None, False)]
-)
+@pytest.mark.parametrize(("allowed", "fires"), [(int(79.15 * GIB), False), (70 * GIB, True), (None, False)])
 def test_a_fraction_of_one_is_no_cap(allowed: int | None, fires: bool) -> None:
     failure = a_failure(
         requested_bytes=GIB,

@@ -9,9 +9,7 @@ from advisor.rules.samples import GIB, MIB, a_failure, a_log
 check = ranks_share_a_device.check
 
 
-def a_rank(
-    rank: int | None, *, own: int, others: tuple[int, ...] = (), device_index: int = 0
-) -> Failure:
+def a_rank(rank: int | None, *, own: int, others: tuple[int, ...] = (), device_index: int = 0) -> Failure:
     return a_failure(
         rank=rank, device_index=device_index, total_bytes=80 * GIB, requested_bytes=GIB, free_bytes=0, allocated_bytes=own - GIB,
         reserved_unallocated_bytes=0, process_bytes=own,
@@ -26,12 +24,8 @@ def test_a_rank_on_a_foreign_device_with_others_on_it_shares_it() -> None:
 def test_device_0_alone_proves_nothing() -> None:
     log = a_log(world_size=4)
     assert check(a_rank(2, own=79 * GIB), log, None) is None  # alone on what it calls 0
-    assert (
-        check(a_rank(2, own=30 * GIB, device_index=2), log, None) is None
-    )  # its own device, another job on it
-    assert (
-        check(a_rank(12, own=30 * GIB), a_log(world_size=16), None) is None
-    )  # another node numbers anew
+    assert check(a_rank(2, own=30 * GIB, device_index=2), log, None) is None  # its own device, another job on it
+    assert check(a_rank(12, own=30 * GIB), a_log(world_size=16), None) is None  # another node numbers anew
 
 
 def test_bare_contexts_of_the_other_ranks_are_recognized() -> None:
@@ -57,9 +51,7 @@ def test_a_crowded_device_beside_an_empty_one_is_seen() -> None:
     assert check(None, log, a_node(("python", "python"), ())) is not None
     assert check(None, log, a_node(("python",), ("python",))) is None
     assert check(None, log, a_node(("server", "python"), ())) is None
-    assert (
-        check(None, a_log(), a_node(("python", "python"), ())) is None
-    )  # nothing failed, no job is known
+    assert check(None, a_log(), a_node(("python", "python"), ())) is None  # nothing failed, no job is known
 
 
 def test_a_report_may_say_it() -> None:

@@ -21,9 +21,7 @@ check = recording_started_late.check
         (LEAST_UNRECORDED_BYTES, LEAST_UNRECORDED_BYTES - 1, False),
     ],
 )
-def test_it_takes_a_fifth_of_the_live_memory_and_256_mib(
-    live: int, missing: int, fires: bool
-) -> None:
+def test_it_takes_a_fifth_of_the_live_memory_and_256_mib(live: int, missing: int, fires: bool) -> None:
     finding = check(a_record(dump_allocated_bytes=live, unrecorded_live_bytes=missing), None)
     assert (finding is not None) is fires
     if finding is not None:

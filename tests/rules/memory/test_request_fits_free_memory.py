@@ -34,10 +34,7 @@ def test_a_device_that_is_all_but_full_is_only_a_candidate(free: float, confiden
 
 
 def test_what_is_too_near_rules_nothing_out() -> None:
-    near, far = (
-        check(a_failure(requested_bytes=8 * GIB, free_bytes=free), None, None)
-        for free in (8 * GIB + 70 * MIB, 20 * GIB)
-    )
+    near, far = (check(a_failure(requested_bytes=8 * GIB, free_bytes=free), None, None) for free in (8 * GIB + 70 * MIB, 20 * GIB))
     assert near is not None
     assert far is not None
     assert near.ruled_out == ()
@@ -64,18 +61,10 @@ def test_a_printed_request_is_a_segment_already() -> None:
     assert check(a_failure(requested_bytes=2 * MIB, free_bytes=11 * MIB), None, None) is not None
 
 
-@pytest.mark.parametrize(
-    "log", [a_log(mentions=(Mention(topic="windows", line=1, text="Windows 11"),)), None]
-)
+@pytest.mark.parametrize("log", [a_log(mentions=(Mention(topic="windows", line=1, text="Windows 11"),)), None])
 def test_windows_is_told_of_its_page_file_first(log: LogText | None) -> None:
-    frames = (
-        (Frame(filename="C:\\venv\\Lib\\site-packages\\torch\\nn.py", line=1, function="forward"),)
-        if log is None
-        else ()
-    )
-    finding = check(
-        a_failure(requested_bytes=64 * MIB, free_bytes=8 * GIB, frames=frames), None, log
-    )
+    frames = (Frame(filename="C:\\venv\\Lib\\site-packages\\torch\\nn.py", line=1, function="forward"),) if log is None else ()
+    finding = check(a_failure(requested_bytes=64 * MIB, free_bytes=8 * GIB, frames=frames), None, log)
     assert finding is not None
     assert "page file" in finding.actions[0].title
 

@@ -18,9 +18,7 @@ def a_bus_error(generation: str = "bus error", requested_bytes: int | None = Non
 
 
 def test_the_number_of_workers_decides_how_sure_a_bus_error_is() -> None:
-    without, with_workers = (
-        check(a_bus_error(), a_log(settings=(("num_workers", count),))) for count in ("0", "8")
-    )
+    without, with_workers = (check(a_bus_error(), a_log(settings=(("num_workers", count),))) for count in ("0", "8"))
     assert without is not None
     assert with_workers is not None
     assert without.confidence == NO_WORKERS_SCORE < with_workers.confidence

@@ -17,21 +17,14 @@ check = single_allocation_limit.check
         (GIB - 1, GIB, False),
     ],
 )
-def test_an_intel_gpu_with_room_refuses_from_one_gibibyte(
-    requested: int, reserved: int, fires: bool
-) -> None:
-    failure = a_failure(
-        backend="XPU", total_bytes=16 * GIB, requested_bytes=requested, reserved_bytes=reserved
-    )
+def test_an_intel_gpu_with_room_refuses_from_one_gibibyte(requested: int, reserved: int, fires: bool) -> None:
+    failure = a_failure(backend="XPU", total_bytes=16 * GIB, requested_bytes=requested, reserved_bytes=reserved)
     assert (check(failure, None) is not None) is fires
 
 
 def test_beyond_four_gibibytes_it_is_surer() -> None:
     fields = {"backend": "XPU", "total_bytes": 48 * GIB, "free_bytes": 40 * GIB}
-    below, above = (
-        check(a_failure(requested_bytes=size, **fields), None)
-        for size in (XPU_LIMIT_BYTES, XPU_LIMIT_BYTES + 1)
-    )
+    below, above = (check(a_failure(requested_bytes=size, **fields), None) for size in (XPU_LIMIT_BYTES, XPU_LIMIT_BYTES + 1))
     assert below is not None
     assert above is not None
     assert below.confidence < above.confidence
@@ -53,7 +46,5 @@ def test_metal_says_it_itself() -> None:
 
 
 def test_the_platforms_own_words_suffice() -> None:
-    said = Mention(
-        topic="windows", line=1, text="Current platform cannot allocate a block larger than 4GB"
-    )
+    said = Mention(topic="windows", line=1, text="Current platform cannot allocate a block larger than 4GB")
     assert check(a_failure(backend="XPU", total_bytes=None), a_log(mentions=(said,))) is not None

@@ -19,9 +19,7 @@ check = snapshot_after_unwind.check
         (GIB // 4, GIB - 1, False),
     ],
 )
-def test_reserved_is_twice_what_is_live_and_worth_speaking_of(
-    live: int, reserved: int, fires: bool
-) -> None:
+def test_reserved_is_twice_what_is_live_and_worth_speaking_of(live: int, reserved: int, fires: bool) -> None:
     record = a_record(oom_count=1, dump_allocated_bytes=live, dump_reserved_bytes=reserved)
     assert (check(record, None, None) is not None) is fires
 

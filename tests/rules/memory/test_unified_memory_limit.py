@@ -19,9 +19,7 @@ def a_refusal(**fields: object) -> Failure:
     return a_failure(**(base | fields))
 
 
-@pytest.mark.parametrize(
-    ("others", "first"), [(3 * GIB, "empty_cache"), (3 * GIB - 1, "smaller batch")]
-)
+@pytest.mark.parametrize(("others", "first"), [(3 * GIB, "empty_cache"), (3 * GIB - 1, "smaller batch")])
 def test_the_cache_is_given_back_first_where_it_is_large(others: int, first: str) -> None:
     failure = a_refusal(
         allocated_bytes=7 * GIB,
@@ -35,9 +33,7 @@ def test_the_cache_is_given_back_first_where_it_is_large(others: int, first: str
 
 
 def test_arithmetic_that_closes_is_surer_than_words() -> None:
-    figures = check(
-        a_refusal(allocated_bytes=9 * GIB, allowed_bytes=10 * GIB, requested_bytes=2 * GIB)
-    )
+    figures = check(a_refusal(allocated_bytes=9 * GIB, allowed_bytes=10 * GIB, requested_bytes=2 * GIB))
     words = check(a_refusal(generation="words only"))
     assert figures is not None
     assert words is not None

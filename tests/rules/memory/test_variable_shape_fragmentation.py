@@ -30,9 +30,7 @@ def test_it_takes_a_hundred_sizes_and_a_fifth_unused(sizes: int, live: int, fire
 def test_it_is_graver_where_a_request_failed() -> None:
     record = a_record(distinct_large_sizes=400)
     ledger = a_ledger(weights=40 * GIB, allocated_bytes=40 * GIB, reserved_bytes=70 * GIB)
-    failed = a_ledger(
-        at=Moment.OOM, weights=40 * GIB, allocated_bytes=40 * GIB, reserved_bytes=70 * GIB
-    )
+    failed = a_ledger(at=Moment.OOM, weights=40 * GIB, allocated_bytes=40 * GIB, reserved_bytes=70 * GIB)
     before, after = check(record, ledger, None, None), check(record, failed, None, None)
     assert before is not None
     assert after is not None
@@ -42,11 +40,7 @@ def test_it_is_graver_where_a_request_failed() -> None:
 
 @pytest.mark.parametrize(("idle", "fires"), [(2 * GIB, True), (2 * GIB - 1, False)])
 def test_a_message_needs_the_words_and_the_arithmetic(idle: int, fires: bool) -> None:
-    failure = a_failure(
-        requested_bytes=2 * GIB, allocated_bytes=70 * GIB, reserved_unallocated_bytes=idle
-    )
-    log = a_log(
-        mentions=(Mention(topic="variable-length", line=1, text="batches of variable length"),)
-    )
+    failure = a_failure(requested_bytes=2 * GIB, allocated_bytes=70 * GIB, reserved_unallocated_bytes=idle)
+    log = a_log(mentions=(Mention(topic="variable-length", line=1, text="batches of variable length"),))
     assert (check(None, None, failure, log) is not None) is fires
     assert check(None, None, failure, a_log()) is None

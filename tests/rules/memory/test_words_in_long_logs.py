@@ -4,7 +4,7 @@ import importlib
 
 import pytest
 
-from advisor.model.failure import LogText, Mention
+from advisor.model.failure import Mention
 from advisor.rules.clues import REPORT_LINES
 from advisor.rules.rule import Rule
 from advisor.rules.samples import a_log
@@ -29,5 +29,5 @@ def test_a_complaint_needs_a_report(name: str, text: str, line_count: int, fires
     module = importlib.import_module(f"advisor.rules.memory.{name}")
     rule = next(value for value in vars(module).values() if isinstance(value, Rule))
     log = a_log(line_count=line_count, mentions=(Mention(topic="said", line=1, text=text),))
-    arguments = {need.parameter: log if need.kind is LogText else None for need in rule.needs}
+    arguments = {need.parameter: log if need.kind == "LogText" else None for need in rule.needs}
     assert (rule.check(**arguments) is not None) is fires
