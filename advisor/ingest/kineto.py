@@ -47,7 +47,7 @@ def read_kineto(stream: BinaryIO, path: str, *, limits: TraceLimits = DEFAULT_LI
     inflated = decompressed(stream, path)
     opening = open_trace(inflated, limits)
     kind = struct_for(opening.first)
-    reading = _Reading(kind, Repair(decode=decoder(kind).decode, kind=kind), limits)
+    reading = _Reading(kind, Repair(decode=decoder(kind).decode, kind=kind))
     slices = Slices(inflated, opening.first, reading.repair, limits)
     with _without_collection():
         slices.read(reading.take)
@@ -65,12 +65,11 @@ def read_kineto(stream: BinaryIO, path: str, *, limits: TraceLimits = DEFAULT_LI
 class _Reading:
     """The columns while they grow."""
 
-    def __init__(self, kind: type, repair: Repair, limits: TraceLimits) -> None:
+    def __init__(self, kind: type, repair: Repair) -> None:
         self.columns = Columns(kind)
         self.marks = Marks()
         self.repair = repair
         self.paired_count = 0
-        self._limits = limits
 
     def take(self, events: list[Event]) -> None:
         """Take over a slice, whole or not at all."""
@@ -80,8 +79,7 @@ class _Reading:
         self.columns.append(rows)
         if self.columns.row_count == before:
             self.paired_count += sum(isinstance(event, Begin) for event in events)
-        if not self.columns.row_count and self.repair.skipped_count > self._limits.rejected_count:
-            raise UnreadableInput("it holds no events of a profiler trace", RECORD)
+        self.repair.row_count = self.columns.row_count
 
     def gaps(self) -> Iterator[str]:
         """What could not be read, a sentence each."""

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -70,10 +71,11 @@ def open_trace(stream: Readable, limits: TraceLimits) -> Opening:
                 return Opening(header=b"", first=bytes(start))
             if start and not start.startswith(b"{"):
                 break
-        for found in EVENTS.finditer(read, max(0, searched - LONGEST_KEY_BYTES)):
-            header = bytes(read[: found.start()])
+        places = EVENTS.finditer(read, max(0, searched - LONGEST_KEY_BYTES))
+        for found in islice(places, MOST_TRIED - tried):
             tried += 1
-            if found.group(1) == b"[" and tried <= MOST_TRIED and _is_outermost(header):
+            header = bytes(read[: found.start()])
+            if found.group(1) == b"[" and _is_outermost(header):
                 return Opening(header=header, first=bytes(read[found.start(1) :]))
         searched = len(read)
         if searched > limits.header_bytes:

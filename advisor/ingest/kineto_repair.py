@@ -20,6 +20,10 @@ from advisor.ingest.kineto_events import (
     Mark,
     MemoryArguments,
 )
+from advisor.model.errors import UnreadableInput
+
+OWN_BORDER = b"\n  },\n  {"
+"""Between two events as Kineto itself writes them; what is inside events is indented more."""
 
 NOT_FINITE = re.compile(rb'((?<!\\)":\s*)[-+]?(?:nan|inf(?:inity)?)(?=\s*[,}\]])', re.IGNORECASE)
 """Values that profilers write for a division by zero; JSON has no word for them."""
@@ -28,8 +32,14 @@ _LARGEST = 2**63 - 1
 _MOST_DIGITS = 19
 
 
-class UnsoundError(ValueError):
-    """An event lacks what makes it one."""
+MOST_SKIPPED = 50_000
+"""Elements that are no events, before an input is taken for something else than a trace ..."""
+
+SKIPPED_PER_ROW = 10
+"""... and how many more for each event with a duration that it does hold."""
+
+IGNORED: Event = object()
+"""An event that says nothing here: a flow, metadata, a counter."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -39,6 +49,7 @@ class Repair:
     Attributes:
         decode: the fast way, for a JSON list.
         kind: the struct of its events with a duration.
+        row_count: events with a duration that have been kept; the reader counts them.
         skipped_count: elements that are no events.
         unknown_count: values of a wrong type or size, taken as unknown.
         tokens_left: brackets and strings that may still be scanned, at about two million a second.
@@ -46,12 +57,17 @@ class Repair:
 
     decode: Callable[[bytes | memoryview], list[Event]]
     kind: type
+    row_count: int = 0
     skipped_count: int = 0
     unknown_count: int = 0
-    tokens_left: int = 2_000_000
+    tokens_left: int = 1_000_000
 
     def list_of(self, text: bytes) -> list[Event] | None:
-        """The events of a JSON list; None where it is none."""
+        """The events of a JSON list; None where it is none.
+
+        Raises:
+            UnreadableInput: by far most of what the input holds are no events.
+        """
         finite = NOT_FINITE.sub(rb"\1null", text)
         for reader in (msgspec.json.decode, _lenient):
             try:
@@ -62,7 +78,7 @@ class Repair:
         return None
 
     def salvaged(self, text: bytes) -> tuple[list[Event], int, bool]:
-        """The events of a list that is damaged or cut off.
+        """The events of a list that is damaged or cut off, event by event.
 
         Args:
             text: from its first bracket.
@@ -71,62 +87,67 @@ class Repair:
             The events, where the last one ends, and whether the list is closed there. Where it is
             not, and `tokens_left` is 0, the scan was given up.
         """
-        scan = scan_list(text, self.tokens_left)
+        # Kineto's own borders hold even behind a torn event, whose quotes turn texts inside out.
+        pieces = text[1:].split(OWN_BORDER)
+        elements = [b"{" * (number > 0) + piece + b"}" for number, piece in enumerate(pieces[:-1])]
+        last = pieces[-1] if len(pieces) == 1 else b"{" + pieces[-1]
+        scan = scan_list(b"[" + last, self.tokens_left)
         self.tokens_left -= scan.token_count
-        if not scan.spans:
-            return [], 1 if scan.end is None else scan.end + 1, scan.end is not None
-        last = scan.spans[-1][1]
-        try:
-            events = self.decode(text[:last] + b"]")
-        except (ValueError, RecursionError):
-            events = [event for start, end in scan.spans for event in self._element(text[start:end])]
-        return events, last if scan.end is None else scan.end + 1, scan.end is not None
+        elements.extend(last[start - 1 : end - 1] for start, end in scan.spans)
+        events = [event for element in elements for event in self._element(element)]
+        before = len(text) - len(last) - 1
+        if scan.end is not None:
+            return events, before + scan.end + 1, True
+        return events, before + (scan.spans[-1][1] if scan.spans else 1), False
 
     def _element(self, text: bytes) -> list[Event]:
-        try:
-            return self.decode(b"[" + text + b"]")
-        except (ValueError, RecursionError):
-            found = self.list_of(b"[" + text + b"]")
-            self.skipped_count += found is None
-            return found or []
+        found = self.list_of(b"[" + text + b"]")
+        if found is None:
+            self._skip()
+        return found or []
+
+    def _skip(self) -> None:
+        self.skipped_count += 1
+        if self.skipped_count > MOST_SKIPPED + SKIPPED_PER_ROW * self.row_count:
+            raise UnreadableInput("it holds no events of a profiler trace", "give a trace saved by torch.profiler")
 
     def _sound(self, values: list[Any]) -> list[Event]:
         events = []
         for value in values:
-            try:
-                event = self._event(value)
-            except UnsoundError:  # noqa: PERF203 - each event is judged alone
-                self.skipped_count += 1
-            else:
-                if event is not None:
-                    events.append(event)
+            event = self._event(value) if isinstance(value, dict) else None
+            if event is None:
+                self._skip()
+            elif event is not IGNORED:
+                events.append(event)
         return events
 
-    def _event(self, value: object) -> Event | None:
-        if not isinstance(value, Mapping) or not isinstance(letter := value.get("ph"), str):
-            raise UnsoundError
+    def _event(self, value: dict[Any, Any]) -> Event | None:
+        """An event whose values all have their types; None where it lacks what makes it one."""
+        letter = value.get("ph")
+        if not isinstance(letter, str):
+            return None
         if letter and letter in BEGIN_LETTERS:
             return Begin()
         if letter not in ("X", "i"):
+            return IGNORED
+        start, duration = _number(value.get("ts")), _number(value.get("dur", 0.0))
+        name, category = value.get("name"), value.get("cat", "")
+        arguments = {} if value.get("args") is None else value["args"]
+        if start is None or not isinstance(name, str) or not isinstance(arguments, dict):
             return None
-        start, name = _number(value.get("ts")), value.get("name")
-        arguments = value.get("args")
-        if not isinstance(name, str) or not isinstance(arguments, Mapping | None):
-            raise UnsoundError
         if letter == "i":
-            filled = self._fill(MemoryArguments, arguments or {})
+            filled = self._fill(MemoryArguments, arguments)
             return Mark(ts=start, name=_clean(name), args=filled)
-        category = value.get("cat", "")
-        if not isinstance(category, str):
-            raise UnsoundError
+        if duration is None or not isinstance(category, str):
+            return None
         return self.kind(
             ts=msgspec.Raw(repr(start).encode()) if self.kind is ExactComplete else start,
-            dur=_number(value.get("dur", 0.0)),
+            dur=duration,
             name=_clean(name),
             cat=_clean(category),
             pid=self._identity(value.get("pid", "")),
             tid=self._identity(value.get("tid", "")),
-            args=self._fill(Arguments, arguments or {}),
+            args=self._fill(Arguments, arguments),
         )
 
     def _identity(self, value: object) -> int | str:
@@ -156,18 +177,13 @@ def _lenient(text: bytes) -> object:
     return json.loads(text.decode("utf-8", "replace"))
 
 
-def _number(value: object) -> float:
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            raise UnsoundError from None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise UnsoundError
+def _number(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
     try:
         return float(value)
-    except OverflowError:
-        raise UnsoundError from None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _scalar(value: object, default: object) -> int | str | None:

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeAlias
 
-import msgspec
-
 from advisor.ingest.kineto_events import Event
-from advisor.ingest.kineto_repair import NOT_FINITE, Repair
+from advisor.ingest.kineto_repair import OWN_BORDER, Repair
 from advisor.model.errors import UnreadableInput
 
-OWN_BORDER = b"\n  },\n  {"
-"""Between two events as Kineto itself writes them; what is inside events is indented more."""
-
-BORDER = re.compile(rb"\}\s*(,)\s*\{\s*\"")
+BORDER = re.compile(rb"\}\s*(,)\s*\{")
 """Between two objects of any other layout: a candidate, since events may contain objects."""
+
+CUT_SHORT = re.compile(r"truncated")
+"""msgspec's word for text that ends too early."""
 
 BEHIND_EVENT = re.compile(rb"\s*,?")
 
@@ -41,14 +39,12 @@ class TraceLimits:
         event_bytes: longest single event.
         header_bytes: of what stands before the events, and of what stands behind.
         border_count: candidates for a border that are tried in a slice before it is scanned.
-        rejected_count: elements that are no events, before the first that is one.
     """
 
     slice_bytes: int = 512 * 1024
-    event_bytes: int = 32 * 1024**2
+    event_bytes: int = 16 * 1024**2
     header_bytes: int = 32 * 1024**2
     border_count: int = 16
-    rejected_count: int = 200_000
 
 
 DEFAULT_LIMITS = TraceLimits()
@@ -159,14 +155,14 @@ class Slices:
         text = bytes(self._buffer[: self._filled])
         if end := _end_of_list(failure):
             return self._close(text, end, take)
-        is_malformed = not isinstance(failure, msgspec.ValidationError | OverflowError)
-        if is_malformed and not NOT_FINITE.search(text):
-            for other in islice(self._borders(), self._limits.border_count):
+        if CUT_SHORT.search(str(failure)):
+            # A wrong border leaves brackets or a text open; in a longer buffer the scan is cheaper.
+            is_first = len(self._buffer) <= self._limits.slice_bytes
+            for other in islice(self._borders(), self._limits.border_count * is_first):
                 with suppress(*FAILURES):
                     self._decode(other, take)
                     return other + 1
-        events = self._repair.list_of(text[:cut] + b"]")
-        if events is not None:
+        elif (events := self._repair.list_of(text[:cut] + b"]")) is not None:
             take(events)
             return cut + 1
         return self._salvage(text, take)

@@ -14,13 +14,21 @@ HEAD_BYTES = 64 * 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reader:
-    """A reader by name, loaded when it is asked: `looks_like_<subject>` and `read_<subject>` of its module."""
+    """A reader by name, loaded when a text has one of its words: `looks_like_<subject>` and `read_<subject>` of its module.
+
+    Attributes:
+        module / subject: where it is and what it reads.
+        words: a text without any of them holds nothing for it; they only spare loading it, its own `looks_like` decides.
+    """
 
     module: str
     subject: str
+    words: tuple[bytes, ...]
 
     def read(self, text: bytes, path: str, head: bytes) -> Evidence | None:
         """The evidence that the reader finds; None where its kind is not in the text."""
+        if not any(word in head for word in self.words):
+            return None
         module = importlib.import_module(f"advisor.ingest.{self.module}")
         if not getattr(module, f"looks_like_{self.subject}")(head):
             return None
@@ -28,22 +36,28 @@ class Reader:
         return found
 
 
+_CSV_COLUMNS = (b"memory.", b"utilization.", b"uuid", b"power.", b"temperature.", b"clocks", b"pcie.", b"used_memory", b"used_gpu_memory")
+
 DOCUMENTS = (
-    Reader(module="nvidia_smi_xml", subject="nvidia_smi_xml"),
-    Reader(module="nvidia_smi_text", subject="nvidia_smi_text"),
-    Reader(module="nvidia_smi_csv", subject="nvidia_smi_csv"),
-    Reader(module="exporter_metrics", subject="exporter_metrics"),
+    Reader(module="nvidia_smi_xml", subject="nvidia_smi_xml", words=(b"nvidia_smi_log", b"nvsmi_device_v")),
+    Reader(module="nvidia_smi_text", subject="nvidia_smi_text", words=(b"NVSMI LOG", b"Attached GPUs")),
+    Reader(module="nvidia_smi_csv", subject="nvidia_smi_csv", words=_CSV_COLUMNS),
+    Reader(module="exporter_metrics", subject="exporter_metrics", words=(b"nvidia_smi_", b"DCGM_FI_DEV_")),
 )
 """Kinds that fill a file alone."""
 
 EMBEDDED = (
-    Reader(module="operator_table", subject="operator_table"),
-    Reader(module="memory_summary", subject="memory_summary"),
-    Reader(module="memory_summary", subject="memory_stats"),
-    Reader(module="nvidia_smi_table", subject="nvidia_smi_table"),
-    Reader(module="nvidia_smi_listing", subject="nvidia_smi_listing"),
-    Reader(module="nvidia_smi_failure", subject="nvidia_smi_failure"),
-    Reader(module="kernel_log", subject="kernel_log"),
+    Reader(module="operator_table", subject="operator_table", words=(b"Self CPU", b"% ", b"%|", b"%\t")),
+    Reader(module="memory_summary", subject="memory_summary", words=(b" memory summary",)),
+    Reader(module="memory_summary", subject="memory_stats", words=(b"allocated_bytes.all.", b"num_alloc_retries")),
+    Reader(module="nvidia_smi_table", subject="nvidia_smi_table", words=(b"NVIDIA-SMI", b"Pwr:Usage/Cap")),
+    Reader(module="nvidia_smi_listing", subject="nvidia_smi_listing", words=(b"(UUID: ",)),
+    Reader(
+        module="nvidia_smi_failure",
+        subject="nvidia_smi_failure",
+        words=(b"NVIDIA", b"NVML", b"nvidia", b"No devices were found", b"No running driver", b"Unable to determine"),
+    ),
+    Reader(module="kernel_log", subject="kernel_log", words=(b"] ", b"kern", b"Killed process ", b"oom-kill")),
 )
 """Kinds that stand alone, or somewhere in a log."""
 

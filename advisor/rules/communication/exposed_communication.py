@@ -28,7 +28,6 @@ from typing import TYPE_CHECKING
 
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.model.step_time import Bound, StepBreakdown
-from advisor.model.waits import CollectiveGroup, Communication
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
@@ -37,6 +36,7 @@ from advisor.rules.wording import bytes_text, count_text, ratio_text, seconds_te
 if TYPE_CHECKING:
     from advisor.model.case import Case
     from advisor.model.kernels import KernelMix
+    from advisor.model.waits import CollectiveGroup, Communication
 
 LEAST_RATIO = 0.10
 """Of the window, exposed: well overlapped data-parallel jobs stay below a tenth."""
@@ -144,6 +144,7 @@ def _actions(groups: tuple[CollectiveGroup, ...], breakdown: StepBreakdown, expo
 
 def fires() -> Case:
     """An all-reduce of all gradients at the end of backward."""
+    from advisor.model.waits import CollectiveGroup
     from advisor.rules.samples_time import a_communication
 
     return a_case(
@@ -165,6 +166,7 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same exchange, in buckets that the backward pass hides."""
+    from advisor.model.waits import CollectiveGroup
     from advisor.rules.samples_time import a_communication
 
     return a_case(

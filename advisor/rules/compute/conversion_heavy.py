@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import TableShare, cpu_share, device_share
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.tables import OperatorRow, OperatorTable
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.step_evidence import certainty, per_step_text, seconds_while_computing, step_impact, step_without
@@ -40,6 +39,7 @@ if TYPE_CHECKING:
     from advisor.model.case import Case
     from advisor.model.kernels import KernelMix
     from advisor.model.step_time import StepBreakdown
+    from advisor.model.tables import OperatorTable
 
 LEAST_RATIO = 0.15
 """Of the kernels' time: healthy models need up to about a tenth for views that must be made
@@ -154,6 +154,7 @@ def _by_table(table: OperatorTable) -> Finding | None:
 
 def fires() -> Case:
     """`copy_` on top of the table, with a third of the device's time."""
+    from advisor.model.tables import OperatorRow
     from advisor.rules.samples_time import a_table
 
     return a_case(

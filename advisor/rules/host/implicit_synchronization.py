@@ -32,7 +32,6 @@ from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import TableShare, cpu_share, self_cpu_total_seconds
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.waits import Synchronizations, SynchronizationSite
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
     from advisor.model.kernels import KernelMix
     from advisor.model.step_time import StepBreakdown
     from advisor.model.tables import OperatorTable
+    from advisor.model.waits import Synchronizations, SynchronizationSite
 
 LEAST_RATIO = 0.03
 """Of the window, idle because of reads: above the noise between runs (1-3%)."""
@@ -215,6 +215,7 @@ def _by_log(log: LogText) -> Finding | None:
 
 def fires() -> Case:
     """`loss.item()` in each step; then the device waits 12 ms for new work."""
+    from advisor.model.waits import SynchronizationSite
     from advisor.rules.samples_time import a_synchronizations
 
     return a_case(
@@ -239,6 +240,7 @@ def fires() -> Case:
 
 def clean() -> Case:
     """The same `loss.item()`, for which the host waits as long, while the device computes."""
+    from advisor.model.waits import SynchronizationSite
     from advisor.rules.samples_time import a_synchronizations
 
     return a_case(

@@ -30,7 +30,6 @@ from typing import TYPE_CHECKING
 
 from advisor.model.evidence import Evidence, Source
 from advisor.model.finding import Action, Finding, Observation, Severity
-from advisor.model.tables import MemorySummary
 from advisor.rules.allocator_advice import expandable_segments
 from advisor.rules.clues import in_words
 from advisor.rules.facts import count_fact
@@ -41,6 +40,7 @@ from advisor.rules.wording import count_text
 if TYPE_CHECKING:
     from advisor.model.case import Case
     from advisor.model.failure import LogText
+    from advisor.model.tables import MemorySummary
 
 LEAST_RETRIES = 2
 """Retries beyond those of the failures from which chance is excluded: one can come from a single odd batch."""
@@ -130,6 +130,8 @@ def clean() -> Case:
 
 
 def _summary(*, retries: int, ooms: int) -> Evidence:
+    from advisor.model.tables import MemorySummary
+
     return MemorySummary(
         source=Source(path="train.log", where="line 80"),
         device_index=0,

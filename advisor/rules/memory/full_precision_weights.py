@@ -35,7 +35,6 @@ from advisor.model.finding import (
     Severity,
     Verification,
 )
-from advisor.model.transformer import TransformerShape
 from advisor.rules.blocks import block_fact, ledger_severity
 from advisor.rules.capacity import failure_fact, is_capacity_failure, severity_of
 from advisor.rules.clues import anywhere, words
@@ -52,6 +51,7 @@ from advisor.rules.wording import bytes_text, parameters_text
 if TYPE_CHECKING:
     from advisor.model.case import Case
     from advisor.model.memory import AllocatorRecord, MemoryLedger
+    from advisor.model.transformer import TransformerShape
 
 LEAST_BYTES_PER_PARAMETER = 3.6
 """Bytes of the weights' block over parameters from which it is fp32: 4, less what a model may share
@@ -187,6 +187,8 @@ def clean() -> Case:
 
 
 def _a_shape_of_seven_billion() -> TransformerShape:
+    from advisor.model.transformer import TransformerShape
+
     return TransformerShape(
         source=SNAPSHOT,
         name="example-7b",
