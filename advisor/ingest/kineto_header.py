@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -71,12 +70,13 @@ def open_trace(stream: Readable, limits: TraceLimits) -> Opening:
                 return Opening(header=b"", first=bytes(start))
             if start and not start.startswith(b"{"):
                 break
-        places = EVENTS.finditer(read, max(0, searched - LONGEST_KEY_BYTES))
-        for found in islice(places, MOST_TRIED - tried):
+        found = EVENTS.search(read, max(0, searched - LONGEST_KEY_BYTES))
+        while found and tried < MOST_TRIED:
             tried += 1
             header = bytes(read[: found.start()])
             if found.group(1) == b"[" and _is_outermost(header):
                 return Opening(header=header, first=bytes(read[found.start(1) :]))
+            found = EVENTS.search(read, found.end())
         searched = len(read)
         if searched > limits.header_bytes:
             break

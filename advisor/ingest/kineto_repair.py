@@ -52,7 +52,7 @@ class Repair:
         row_count: events with a duration that have been kept; the reader counts them.
         skipped_count: elements that are no events.
         unknown_count: values of a wrong type or size, taken as unknown.
-        tokens_left: brackets and strings that may still be scanned, at about two million a second.
+        tokens_left: brackets and strings that may still be scanned, at about half a million a second.
     """
 
     decode: Callable[[bytes | memoryview], list[Event]]
@@ -60,7 +60,7 @@ class Repair:
     row_count: int = 0
     skipped_count: int = 0
     unknown_count: int = 0
-    tokens_left: int = 1_000_000
+    tokens_left: int = 500_000
 
     def list_of(self, text: bytes) -> list[Event] | None:
         """The events of a JSON list; None where it is none.
@@ -126,10 +126,8 @@ class Repair:
         letter = value.get("ph")
         if not isinstance(letter, str):
             return None
-        if letter and letter in BEGIN_LETTERS:
-            return Begin()
         if letter not in ("X", "i"):
-            return IGNORED
+            return Begin() if letter and letter in BEGIN_LETTERS else IGNORED
         start, duration = _number(value.get("ts")), _number(value.get("dur", 0.0))
         name, category = value.get("name"), value.get("cat", "")
         arguments = {} if value.get("args") is None else value["args"]

@@ -111,7 +111,7 @@ class Slices:
                 f"it holds an event of more than {self._limits.event_bytes // 1024**2} MiB",
                 "it is damaged or no trace; record it again",
             )
-        self._buffer = self._buffer + bytes(len(self._buffer))
+        self._buffer = self._buffer + bytes(3 * len(self._buffer))
 
     def _advance(self, consumed: int) -> None:
         """Move what is left to the front, behind the bracket that opens the next list."""
