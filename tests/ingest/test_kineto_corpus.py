@@ -66,7 +66,7 @@ def test_a_real_trace_holds_what_its_json_holds(pattern):
         ]
 
 
-@pytest.mark.parametrize("pattern", ["pytorch+kineto/769c3eb__*", "AMD-AGI+TraceLens/*mi300__gaunernst*"])
+@pytest.mark.parametrize("pattern", ["facebookresearch+HolisticTraceAnalysis/*nccl_parser_config*", "AMD-AGI+TraceLens/*mi300__gaunernst*"])
 def test_the_layout_and_the_slices_of_a_real_trace_change_nothing(pattern):
     (path,) = matching(pattern)
     text = text_of(path)

@@ -35,8 +35,7 @@ WHOLE = some_events(40)
 def read_or_refuse(data, limits=TINY_SLICES):
     try:
         return read_kineto(io.BytesIO(data), "trace.json", limits=limits)
-    except UnreadableInput as refusal:
-        assert refusal.problem
+    except UnreadableInput:
         return None
 
 
