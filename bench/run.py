@@ -1,7 +1,7 @@
 """Run every benchmark against its peer and write docs/benchmarks.md; `make bench` calls it.
 
-Peers live in an environment of their own (.venv-peers), so that what they pin does not change ours. The corpus must lie beside the clone, or
-ADVISOR_CORPUS name it.
+Peers live in an environment of their own (.venv-peers), so that what they pin does not change ours. The corpus must lie beside the
+clone, or ADVISOR_CORPUS name it.
 """
 
 import os
@@ -18,8 +18,8 @@ PEER_PACKAGES = ("HolisticTraceAnalysis==0.5.0",)
 
 INTRODUCTION = """# Benchmarks
 
-Made by `make bench`: whole processes on one core, ours and the peer's in turn in one run, medians and their ratios. Absolute times depend on
-the machine; the ratios are what to compare. Python {python}, {cores} cores.
+Made by `make bench`: whole processes on one core, ours and the peer's in turn in one run, medians and their ratios. Absolute times
+depend on the machine; the ratios are what to compare. Python {python}, {cores} cores.
 """
 
 

@@ -1,6 +1,7 @@
 """Make the map from rules' scores to frequencies from the public corpus: advisor/engine/calibration.json and docs/calibration.md."""
 
 import argparse
+import itertools
 import json
 import sys
 from collections.abc import Iterable, Iterator
@@ -39,7 +40,7 @@ def bins(seen: Iterable[tuple[float, bool]]) -> list[tuple[float, int, int]]:
     """(mean score, cases, right ones) of each bin that has cases."""
     rows = []
     gathered = list(seen)
-    for low, high in zip(EDGES, EDGES[1:], strict=False):
+    for low, high in itertools.pairwise(EDGES):
         inside = [(score, right) for score, right in gathered if low <= score < high]
         if inside:
             mean = sum(score for score, _ in inside) / len(inside)

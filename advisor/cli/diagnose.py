@@ -120,7 +120,7 @@ class _Progress:
         self._timer = threading.Timer(PROGRESS_AFTER_SECONDS, self._say)
         self._timer.daemon = True
 
-    def __enter__(self) -> "_Progress":
+    def __enter__(self) -> "_Progress":  # noqa: PYI034 - typing.Self is 3.11's
         if sys.stderr.isatty():
             self._timer.start()
         return self

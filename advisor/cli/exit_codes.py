@@ -5,5 +5,8 @@ DIAGNOSES_FOUND = 1
 UNREADABLE = 2
 INTERNAL = 3
 UNREACHABLE = 4
+READER_LEFT = 141
+"""128 + SIGPIPE, as shells count it."""
+
 INTERRUPTED = 130
 """128 + SIGINT, as shells count it."""

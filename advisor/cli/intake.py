@@ -112,7 +112,7 @@ def _open(path: str) -> BinaryIO:
         return io.BytesIO(sys.stdin.buffer.read(LARGEST_DOCUMENT_BYTES))
     if not os.path.isfile(path) and os.path.exists(path):  # noqa: PTH110, PTH113 - a device or a pipe could block for ever
         raise UnreadableInput("it is not a regular file", "save it to a file, or pipe it in and name -")
-    return open(path, "rb")  # noqa: PTH123, SIM115 - closed by the caller's with
+    return open(path, "rb")  # noqa: PTH123 - closed by the caller's with
 
 
 def _parse(stream: BinaryIO, path: str) -> tuple[Evidence, ...]:

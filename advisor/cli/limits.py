@@ -1,4 +1,4 @@
-"""Hold the address space of this process while a stranger's file is parsed: a bomb then raises MemoryError instead of filling the machine."""
+"""Limit the address space while a stranger's file is parsed: a bomb then raises MemoryError and does not fill the machine."""
 
 import contextlib
 import sys

@@ -49,7 +49,7 @@ def build_parser(only: str | None = None) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)
     for name, line in COMMANDS.items():
         if only is None:
             commands.add_parser(name, help=line, add_help=False)
@@ -73,15 +73,13 @@ def main(arguments: Sequence[str]) -> int:
     command = next((word for word in arguments if not word.startswith("-")), None)
     try:
         parsed = build_parser(command if command in COMMANDS else None).parse_args(arguments)
-        if parsed.command is None:
-            raise WrongUsage("advisor-cli: no command given", "see advisor-cli --help")
         code: int = importlib.import_module(f"advisor.cli.{parsed.command}").run(parsed)
         sys.stdout.flush()
     except AdvisorError as error:
         return _fail(str(error), exit_codes.UNREADABLE)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: nobody to write to
-        return exit_codes.INTERNAL
+        return exit_codes.READER_LEFT
     except KeyboardInterrupt:
         return _fail("interrupted", exit_codes.INTERRUPTED)
     except Exception as fault:  # noqa: BLE001 - the last line of defence: a fault of ours is said to be one

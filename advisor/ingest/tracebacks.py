@@ -32,7 +32,7 @@ _FORMS = (_PYTHON, _RICH, _IPYTHON, _IPYTHON_OLD, _NOTEBOOK_CELL)
 _ARROW = LazyPattern(r"^(?:[│|] {0,3}❱|-{1,8}>) {0,3}\d{1,8} ?(?P<code>[^\n]{0,300}?)\s{0,80}[│|]?$")
 _HEADER = LazyPattern(r"(?:Traceback \((?P<order>most recent call|innermost) (?P<end>last|first)\)|Traceback \(most recent)")
 _FAULTHANDLER = LazyPattern(r"(?:Current thread|Thread) 0x[0-9a-f]{4,20} .{0,40}\(most recent call first\)")
-_MARKERS = LazyPattern(r"^[\s│|]*[\^~└│├╰ ]+[\^~]*\s*$|^\s*\.\.\. |^\s*\[Previous line repeated|^\s*\d{1,7}\s")
+_MARKERS = LazyPattern(r"^[\s│|\^~└├╰]+$|^\s*\.\.\. |^\s*\[Previous line repeated|^\s*\d{1,7}\s")
 _EXCEPTION = LazyPattern(
     r"^(?:[^\w\n]{0,8})((?:[A-Za-z_]\w{0,60}\.){0,6}[A-Z]\w{0,60}(?:Error|Exception|Exhausted|Killed|Interrupt))(?::|\s*$)"
 )

@@ -1,6 +1,7 @@
 import gzip
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_kept(tmp_path):
     (tmp_path / "noise.bin").write_bytes(bytes(range(256)) * 64)
     case = gather([str(tmp_path), str(tmp_path / "missing")]).case
     assert case.first(Failure) is not None
-    assert {os.path.basename(item.path) for item in case.unreadable} == {"noise.bin", "missing"}
+    assert {Path(item.path).name for item in case.unreadable} == {"noise.bin", "missing"}
 
 
 def test_a_folder_is_never_left_by_a_link(tmp_path):
