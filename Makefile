@@ -10,6 +10,7 @@ $(BIN)/advisor-cli: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	$(BIN)/python -m pip install --quiet --editable '.[node,dev]'
+	$(BIN)/python -m compileall -q advisor client
 	@touch $@
 
 $(VENV)/with-torch: | $(BIN)/advisor-cli
@@ -34,9 +35,10 @@ check: $(BIN)/advisor-cli ## lint, formats, types, layers
 bench: $(BIN)/advisor-cli $(VENV)/with-torch ## measure speed and memory against peers, write docs/benchmarks.md
 	$(BIN)/python bench/run.py
 
-docs: $(BIN)/advisor-cli ## regenerate docs/rules/ and the list of rules
+docs: $(BIN)/advisor-cli ## regenerate docs/rules/, the list of rules and the output in the README
 	$(BIN)/python scripts/register_rules.py
 	$(BIN)/python scripts/write_rule_pages.py
+	$(BIN)/python scripts/write_readme_examples.py
 
 accept: $(BIN)/advisor-cli ## rewrite the golden files of rendered reports; read the difference before you commit it
 	ADVISOR_ACCEPT=1 $(BIN)/python -m pytest tests/render tests/corpus

@@ -8,6 +8,7 @@ from advisor.engine.collecting import needs_in_words
 from advisor.engine.evaluate import Outcome, evaluate
 from advisor.engine.merge import deciding_view, merged
 from advisor.engine.rank import Scored, drop_explained, order
+from advisor.engine.reasons import reasons_of
 from advisor.engine.resolve import Resolver
 from advisor.engine.views import views
 from advisor.model.case import Case
@@ -51,6 +52,7 @@ def advise(case: Case, rules: Sequence[Rule | Entry] = REGISTRY) -> Report:
         skipped=_skipped(outcomes),
         faulted=_faulted(outcomes, resolvers),
         unreadable=case.unreadable,
+        reasons=reasons_of(case),
         gaps=tuple(dict.fromkeys(f"{item.source.path}: {gap}" for item in case.evidence for gap in item.gaps)),
     )
 
@@ -97,7 +99,7 @@ def _skipped(outcomes: dict[str, Outcome]) -> tuple[SkippedRule, ...]:
     skipped = []
     for code, outcome in sorted(outcomes.items()):
         if not outcome.was_checked and outcome.missing:
-            needs, collect_with = needs_in_words(outcome.missing)
+            needs, collect_with = needs_in_words(outcome.missing, is_alternative=outcome.is_alternative)
             skipped.append(SkippedRule(code=code, needs=needs, collect_with=collect_with))
     return tuple(skipped)
 

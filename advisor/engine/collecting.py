@@ -46,7 +46,15 @@ def what_it_is(item: Evidence) -> str:
     return name.removeprefix("an ").removeprefix("a ").removeprefix("the ")
 
 
-def needs_in_words(kinds: tuple[str, ...]) -> tuple[tuple[str, ...], str]:
-    """What the missing kinds are called, and how to collect the first of them."""
-    known = [HOW[kind] for kind in kinds]
-    return tuple(dict.fromkeys(name for name, _ in known)), known[0][1]
+def needs_in_words(kinds: tuple[str, ...], *, is_alternative: bool = False) -> tuple[tuple[str, ...], str]:
+    """What the missing kinds are called, and how to collect the first of them.
+
+    Of kinds that are collected in the same way the last is named: a rule's needs go from the general to the specific.
+
+    Args:
+        kinds: their names, at least one.
+        is_alternative: any one of them will do; then one phrase names them all.
+    """
+    by_way = {HOW[kind][1]: HOW[kind][0] for kind in kinds}
+    names = tuple(by_way.values())
+    return ((" or ".join(names),) if is_alternative else names), HOW[kinds[0]][1]

@@ -18,12 +18,14 @@ class Outcome:
     Attributes:
         scored: what it found, one a view at the most.
         missing: the kinds that it lacked in the first view that lacked any.
+        is_alternative: whether any one of them would have done.
         was_checked: whether any view had what it needs.
         fault: the last crash.
     """
 
     scored: list[Scored] = field(default_factory=list)
     missing: tuple[str, ...] = ()
+    is_alternative: bool = False
     was_checked: bool = False
     fault: str | None = None
 
@@ -34,13 +36,14 @@ def evaluate(rule: Rule | Entry, resolvers: list[Resolver]) -> Outcome:
     if isinstance(rule, Entry):
         lacking = [_out_of_reach(rule, resolver) for resolver in resolvers]
         if all(lacking):
-            outcome.missing = lacking[0]
+            outcome.missing, outcome.is_alternative = lacking[0], not rule.required
             return outcome
         rule = rule.load()
     for resolver in resolvers:
         arguments, missing = _arguments(rule, resolver)
         if missing:
             outcome.missing = outcome.missing or missing
+            outcome.is_alternative = all(need.optional for need in rule.needs)
             continue
         outcome.was_checked = True
         try:

@@ -63,6 +63,7 @@ class Report:
         skipped / faulted: rules that had not, and rules that crashed.
         unreadable: inputs that could not be read.
         read: a line for each input that was read ("train.log: a log of 120 lines, 1 failure").
+        reasons: why the case looks healthy, one sentence each; only read where nothing wrong was found.
         gaps: what the evidence itself lacks, one sentence each.
     """
 
@@ -75,4 +76,5 @@ class Report:
     faulted: tuple[FaultedRule, ...] = ()
     unreadable: tuple[Unreadable, ...] = ()
     read: tuple[str, ...] = ()
+    reasons: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()

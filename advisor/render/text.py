@@ -10,6 +10,7 @@ from rich.rule import Rule as Line
 from rich.table import Table
 from rich.text import Text
 
+from advisor.model.evidence import Source
 from advisor.model.finding import Action, Observation, Severity, Verification
 from advisor.model.report import Diagnosis, Report
 from advisor.render.blocks import Row, memory_rows, memory_title, time_rows, time_title
@@ -23,6 +24,12 @@ FULL_DIAGNOSES = 3
 """Diagnoses printed in full; the others get a line each, since people act on the first."""
 
 PLAIN_WIDTH = 80
+
+SHOWN_NEEDS = 4
+"""Kinds of missing evidence that are listed: the reader collects the first one or two."""
+
+SHOWN_PATH = 56
+"""Characters of a path that are printed: its end tells files apart."""
 
 
 def as_text(report: Report, *, width: int | None = None, color: bool = False) -> str:
@@ -53,12 +60,13 @@ def as_text(report: Report, *, width: int | None = None, color: bool = False) ->
 def _parts(report: Report) -> Iterable[RenderableType]:
     yield _verdict(report)
     for line in report.read:
-        yield _indented(f"read {line}", "dim")
+        path, _, kinds = line.rpartition(": ")
+        yield _indented(f"read {kinds} from {shortened(path)}", "dim")
     problems = [item for item in report.diagnoses if item.finding.severity > Severity.INFO]
     if not problems:
         yield from (_indented(f"because {reason}") for reason in reasons(report))
     for diagnosis in report.diagnoses[:FULL_DIAGNOSES]:
-        yield from _diagnosis(diagnosis)
+        yield from _diagnosis(diagnosis, has_one_input=len(report.read) == 1)
     yield from _others(report.diagnoses[FULL_DIAGNOSES:])
     if report.memory and (rows := memory_rows(report.memory)):
         yield from _table(memory_title(report.memory), rows, report.memory.notes)
@@ -75,7 +83,7 @@ def _verdict(report: Report) -> Text:
     return Text(printable(verdict(report)), style=style)
 
 
-def _diagnosis(diagnosis: Diagnosis) -> Iterable[RenderableType]:
+def _diagnosis(diagnosis: Diagnosis, *, has_one_input: bool) -> Iterable[RenderableType]:
     finding = diagnosis.finding
     heading = f"{diagnosis.rank}. {diagnosis.code} {diagnosis.name}"
     yield Text()
@@ -83,7 +91,7 @@ def _diagnosis(diagnosis: Diagnosis) -> Iterable[RenderableType]:
     yield Text(f"{finding.severity.name.lower()}, {sureness(diagnosis.confidence)}", style="dim")
     yield Text(printable(finding.statement))
     yield _heading("Why")
-    yield from (_observation(item) for item in finding.observations)
+    yield from (_observation(item, has_one_input=has_one_input) for item in finding.observations)
     if finding.actions:
         yield _heading("What to do")
         for number, action in enumerate(finding.actions, start=1):
@@ -96,8 +104,21 @@ def _diagnosis(diagnosis: Diagnosis) -> Iterable[RenderableType]:
         yield from _action("-", finding.settles)
 
 
-def _observation(item: Observation) -> RenderableType:
-    return _bullet("-", item.statement, f"[{item.source}]")
+def _observation(item: Observation, *, has_one_input: bool) -> RenderableType:
+    return _bullet("-", item.statement, f"[{_place(item.source, has_one_input=has_one_input)}]")
+
+
+def _place(source: Source, *, has_one_input: bool) -> str:
+    """Where something was seen, short: the file's name, and of a single file only the place inside it."""
+    name = source.path.rsplit("/", 1)[-1]
+    if has_one_input and source.where and source.path != "command line":
+        return source.where
+    return f"{name}: {source.where}" if source.where else name
+
+
+def shortened(path: str) -> str:
+    """The end of a path, since that tells files apart."""
+    return path if len(path) <= SHOWN_PATH else f"...{path[-SHOWN_PATH:]}"
 
 
 def _action(mark: str, action: Action) -> Iterable[RenderableType]:
@@ -169,9 +190,11 @@ def _unchecked(report: Report) -> Iterable[RenderableType]:
         by_need: dict[tuple[tuple[str, ...], str], list[str]] = {}
         for rule in report.skipped:
             by_need.setdefault((rule.needs, rule.collect_with), []).append(rule.code)
-        for (needs, how), codes in sorted(by_need.items(), key=lambda pair: -len(pair[1]))[:4]:
+        for (needs, how), codes in sorted(by_need.items(), key=lambda pair: -len(pair[1]))[:SHOWN_NEEDS]:
             verb = "needs" if len(codes) == 1 else "need"
             yield _bullet("-", f"{count_text(len(codes), 'rule')} ({_few(codes)}) {verb} {' and '.join(needs)}: {how}")
+        if len(by_need) > SHOWN_NEEDS:
+            yield _bullet("-", "the others need more than one of these, or rarer evidence: --format json lists all")
     if report.faulted or report.gaps or report.unreadable:
         yield _heading("What this rests on")
     for fault in report.faulted:
@@ -183,7 +206,7 @@ def _unchecked(report: Report) -> Iterable[RenderableType]:
 
 
 def _few(codes: list[str]) -> str:
-    return ", ".join(codes) if len(codes) <= 3 else f"{codes[0]} to {codes[-1]}"  # noqa: PLR2004 - a line holds three
+    return ", ".join(codes) if len(codes) <= 3 else f"{', '.join(codes[:3])}, ..."  # noqa: PLR2004 - a line holds three
 
 
 def _heading(text: str) -> RenderableType:

@@ -38,8 +38,8 @@ def _nothing_wrong(report: Report) -> str:
 
 
 def reasons(report: Report) -> tuple[str, ...]:
-    """Why nothing wrong was found: what the measures say; empty without measures."""
-    found = []
+    """Why nothing wrong was found: what the evidence and the measures say."""
+    found = list(report.reasons)
     time, memory = report.time, report.memory
     if time is not None and time.busy_ratio is not None:
         found.append(f"the device was busy {time.busy_ratio:.0%} of {time.window_seconds:.3g} s ({time.source})")
