@@ -23,7 +23,7 @@ from pathlib import Path
 
 OURS = """
 import sys
-from advisor.analysis.communication import communication
+from advisor.analysis.device_timeline import device_timeline
 from advisor.analysis.kernel_mix import kernel_mix
 from advisor.analysis.launch_profile import launch_profile
 from advisor.analysis.step_breakdown import step_breakdown
@@ -32,8 +32,10 @@ from advisor.ingest.kineto import read_kineto
 with open(sys.argv[1], "rb") as stream:
     trace = read_kineto(stream, sys.argv[1])
 for breakdown in step_breakdown(trace):
-    for measure in (communication, kernel_mix, launch_profile):
-        measure(trace, breakdown)
+    timeline = device_timeline(trace, breakdown.device_index)
+    timeline.communicating.common(timeline.computing).total_ns
+    kernel_mix(trace, breakdown)
+    launch_profile(trace, breakdown)
 """
 
 PEER = """
@@ -75,12 +77,14 @@ def main() -> None:
     options.add_argument("--core", type=int, default=0, help="the core that every process runs on")
     options.add_argument("traces", nargs="+", type=Path)
     chosen = options.parse_args()
+    if hasattr(os, "sched_setaffinity"):  # children inherit it
+        os.sched_setaffinity(0, {chosen.core})
     print("| trace | MB | ours s | MB | peer s | MB | backend | times faster | times less memory |")
     print("|---|---|---|---|---|---|---|---|---|")
     for trace in chosen.traces:
         with tempfile.TemporaryDirectory() as folder:
             plain = _plain(trace, Path(folder))
-            print(_row(plain, chosen.peer_python, chosen.rounds, chosen.core), flush=True)
+            print(_row(plain, chosen.peer_python, chosen.rounds), flush=True)
 
 
 def _plain(trace: Path, folder: Path) -> Path:
@@ -93,14 +97,14 @@ def _plain(trace: Path, folder: Path) -> Path:
     return plain
 
 
-def _row(trace: Path, peer_python: str, rounds: int, core: int) -> str:
+def _row(trace: Path, peer_python: str, rounds: int) -> str:
     commands = {"ours": [sys.executable, "-c", OURS, str(trace)]}
     for backend in BACKENDS:
         commands[backend] = [peer_python, "-c", PEER, str(trace), backend]
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
     for number in range(rounds + 1):
         for name, command in commands.items():
-            cost = _cost(command, core)
+            cost = _cost(command)
             if number:
                 costs[name].append(cost)
     medians = {name: _median(measured) for name, measured in costs.items()}
@@ -121,15 +125,15 @@ def _row(trace: Path, peer_python: str, rounds: int, core: int) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _cost(command: list[str], core: int) -> Cost:
-    """Run a command on one core.
+def _cost(command: list[str]) -> Cost:
+    """Run a command.
 
     Raises:
         SystemExit: it fails; a failed analysis must not count as a fast one.
     """
     begun = time.perf_counter()
     with subprocess.Popen(
-        ["taskset", "-c", str(core), *command],
+        command,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env=_environment(),

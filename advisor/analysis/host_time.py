@@ -8,7 +8,7 @@ import numpy as np
 
 from advisor.analysis.device_timeline import DeviceTimeline
 from advisor.analysis.distinct import distinct
-from advisor.analysis.input_wait import loader_rows
+from advisor.analysis.loader_marks import loader_rows
 from advisor.analysis.named_events import named
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.trace import HOST_CALLS, Category, KinetoTrace

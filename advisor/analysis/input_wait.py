@@ -1,24 +1,20 @@
 """A data loader's marks in a trace → how long the loop waited for batches, and the device too."""
 
-import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, device_timeline
 from advisor.analysis.distinct import distinct_places
-from advisor.analysis.named_events import named_rows
+from advisor.analysis.loader_marks import LOADER_MARK, loader_rows
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.step_time import StepBreakdown
-from advisor.model.trace import Category, KinetoTrace
+from advisor.model.trace import KinetoTrace
 from advisor.model.waits import InputWait
 
 if TYPE_CHECKING:
-    from advisor.model.trace import Indices
+    pass
 
-LOADER_MARK = re.compile(r"^enumerate\(DataLoader\)#(?P<iterator>\w+)\.__next__")
-"""PyTorch's own mark around the fetch of a batch, since 1.8; the iterator's class tells its
-kind."""
 
 _SINGLE, _MULTIPLE = "_SingleProcessDataLoaderIter", "_MultiProcessingDataLoaderIter"
 
@@ -49,11 +45,6 @@ def input_wait(trace: KinetoTrace, breakdown: StepBreakdown) -> InputWait | None
         window_seconds=breakdown.window_seconds,
         step_count=breakdown.step_count,
     )
-
-
-def loader_rows(trace: KinetoTrace) -> "Indices":
-    """The rows of the loader's marks, in order of their start."""
-    return named_rows(trace, LOADER_MARK.match, Category.ANNOTATION)
 
 
 def iterator_of(mark: str) -> str:

@@ -4,6 +4,8 @@ import functools
 import re
 from dataclasses import dataclass
 
+from advisor.analysis.word_search import WordSearch
+
 _KINDS: tuple[tuple[str, str], ...] = (
     (
         "communication",
@@ -67,10 +69,9 @@ _KINDS: tuple[tuple[str, str], ...] = (
 )
 """Kinds by what their names contain, the more telling first; of several the first counts."""
 
-_TESTS = tuple((kind, re.compile(pattern.lower())) for kind, pattern in _KINDS)
-# On the name in lower case: three times as fast as a search that ignores case.
+_TESTS = tuple((kind, WordSearch(pattern)) for kind, pattern in _KINDS)
 
-_LAYOUT = re.compile(r"nchwToNhwc|nhwcToNchw|transpose|tensorTransform", re.IGNORECASE)
+_LAYOUT = WordSearch(r"nchwToNhwc|nhwcToNchw|transpose|tensorTransform")
 
 _TENSOR_CORES = re.compile(
     r"tensorop|wmma|wgmma|gmma|warpgroup|nvjet|hmma|imma|mfma|_MI\d+x\d+|tf32|"
@@ -85,18 +86,15 @@ _FP32_PRODUCT = re.compile(
 )
 """cuBLAS's and cuDNN's names of products in fp32 on the ordinary units."""
 
-_BF16 = re.compile(r"bf16|bfloat16|_BB[SH]_|Bfloat16", re.IGNORECASE)
+_BF16 = WordSearch(r"bf16|bfloat16|_BB[SH]_|Bfloat16")
 
-_VECTOR = re.compile(r"gemv|gemmk1|gemvx|wvSplitK|skinny|LLMM1|\bdot_kernel", re.IGNORECASE)
+_VECTOR = WordSearch(r"gemv|gemmk1|gemvx|wvSplitK|skinny|LLMM1|\bdot_kernel")
 
-_PAGED = re.compile(
-    r"paged|unified_attention|decode_attention|mla_decode|BatchDecode|flash_fwd_splitkv",
-    re.IGNORECASE,
-)
+_PAGED = WordSearch(r"paged|unified_attention|decode_attention|mla_decode|BatchDecode|flash_fwd_splitkv")
 
 _FUSED_OPTIMIZER = re.compile(r"Fused(?:Adam|SGD|Adagrad)|fused_?adam|\bAdamFunctor")
 
-_BACKWARD = re.compile(r"backward|_bwd|\bbn_bw|(?<!wino)grad", re.IGNORECASE)
+_BACKWARD = WordSearch(r"backward|_bwd|\bbn_bw|(?<!wino)grad")
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,13 +134,13 @@ def read_kernel_name(name: str) -> KernelName:
     on_tensor_cores = is_product and bool(_TENSOR_CORES.search(name))
     return KernelName(
         kind=kind,
-        is_layout=kind == "copy" and bool(_LAYOUT.search(name)),
+        is_layout=kind == "copy" and _LAYOUT.search(name),
         is_fp32_product=is_product and not on_tensor_cores and bool(_FP32_PRODUCT.search(name)) and not _BF16.search(name),
         uses_tensor_cores=on_tensor_cores,
-        is_bf16=is_product and bool(_BF16.search(name)),
-        is_vector_product=kind == "matmul" and bool(_VECTOR.search(name)),
-        is_paged=kind == "attention" and bool(_PAGED.search(name)),
-        is_backward=bool(_BACKWARD.search(name)),
+        is_bf16=is_product and _BF16.search(name),
+        is_vector_product=kind == "matmul" and _VECTOR.search(name),
+        is_paged=kind == "attention" and _PAGED.search(name),
+        is_backward=_BACKWARD.search(name),
         is_multi_tensor="multi_tensor" in name,
         is_fused_optimizer=bool(_FUSED_OPTIMIZER.search(name)),
     )
@@ -150,9 +148,8 @@ def read_kernel_name(name: str) -> KernelName:
 
 def kernel_kind(name: str) -> str:
     """One of `advisor.model.kernels.KERNEL_KINDS`."""
-    lowered = name.lower()
     for kind, test in _TESTS:
-        if test.search(lowered):
+        if test.search(name):
             return kind
     return "other"
 
@@ -160,4 +157,4 @@ def kernel_kind(name: str) -> str:
 def is_communication(name: str) -> bool:
     """Whether its kind is "communication", the first that is looked for."""
     kind, test = _TESTS[0]
-    return kind == "communication" and bool(test.search(name.lower()))
+    return kind == "communication" and test.search(name)

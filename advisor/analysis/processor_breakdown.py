@@ -1,7 +1,7 @@
 """Where the time of a job without a device went: the processor that waits for input is the one that would compute."""
 
 from advisor.analysis.device_timeline import window
-from advisor.analysis.input_wait import loader_rows
+from advisor.analysis.loader_marks import loader_rows
 from advisor.analysis.time_sets import TimeSet
 from advisor.model.step_time import PARTS
 from advisor.model.trace import HOST_CALLS, Category, KinetoTrace

@@ -7,7 +7,7 @@ import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
 from advisor.analysis.distinct import distinct_places
-from advisor.analysis.input_wait import loader_rows
+from advisor.analysis.loader_marks import loader_rows
 from advisor.analysis.named_events import named_rows
 from advisor.analysis.nesting import parents
 from advisor.analysis.operator_rows import by_external_id

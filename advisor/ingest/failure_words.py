@@ -20,6 +20,14 @@ _ADVICE = LazyPattern(
     r"\b(?:avoid|prevent|to reduce|in case of|may (?:cause|lead|run)|might|can lead|could|if you|without)\b",
     re.IGNORECASE,
 )
+_DENIED = LazyPattern(
+    r"\b(?:no|not|never|none|zero|0|fix(?:es|ed)?|avoid(?:s|ed)|prevent(?:s|ed)|solv(?:es|ed))\b(?:\W{1,3}\w{1,20}){0,3}\W{0,3}$", re.IGNORECASE
+)
+"""What stands before the words where they say that it did not happen."""
+
+_COUNTER = LazyPattern(r"^\s{0,3}[:=]\s{0,3}\d")
+"""What stands behind the words in a table of counters, as memory_summary prints them ("CUDA OOMs: 0")."""
+
 _HOST = LazyPattern(r"\b(?:host|CPU|system|node)[ -](?:memory|RAM)\b|\bRAM (?:usage|exhausted|full)", re.IGNORECASE)
 _BACKEND = LazyPattern(r"\b(CUDA|HIP|ROCm|XPU|NPU|MPS|Metal)\b", re.IGNORECASE)
 _REQUEST = LazyPattern(rf"(?:request(?:ed)?|allocat(?:e|ing|ion of))[ :]{{1,3}}(?:of )?{SIZE}")
@@ -48,6 +56,8 @@ def recognize(text: str, *, is_report: bool) -> FailureText | None:
     """
     match = _WORDS.search(text)
     if match is None or _ADVICE.search(text[: match.start()]) or _NO_FAILURE in text:
+        return None
+    if _DENIED.search(text[: match.start()]) or _COUNTER.search(text[match.end() :]):
         return None
     if not is_report and not _ERROR.search(text):
         return None

@@ -1,7 +1,7 @@
 """Find one's way in damaged JSON by its brackets and quotes alone."""
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 _TOKEN = re.compile(rb'["{}\[\]]')
 
@@ -9,8 +9,7 @@ DEEPEST = 512
 """Brackets within brackets; a trace has 5. JSON readers give up at about 1,000."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scan:
+class Scan(NamedTuple):
     """What brackets and quotes tell of a list.
 
     Attributes:

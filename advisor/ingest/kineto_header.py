@@ -2,8 +2,7 @@
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,8 +38,7 @@ MOST_TOKENS = 500_000
 RECORD = "give a trace saved by torch.profiler (export_chrome_trace)"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Opening:
+class Opening(NamedTuple):
     """A trace up to where its events begin.
 
     Attributes:

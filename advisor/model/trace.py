@@ -74,7 +74,7 @@ class TracedDevice:
     sm_count: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class KinetoTrace(Evidence):
     """A trace in columns of equal length, read-only, in the order of the file (not that of time).
 
