@@ -28,7 +28,7 @@ EPILOG = """examples:
   advisor-cli diagnose trace.json.gz                where does the step's time go?
   advisor-cli explain MEM203                        the page of a rule
 
-exit codes: 0 nothing found, 1 diagnoses found, 2 bad usage or unreadable input, 3 internal error, 4 daemon unreachable
+exit codes: 0 nothing found, 1 diagnoses found (remarks count too), 2 bad usage or unreadable input, 3 internal error, 4 daemon unreachable
 """
 
 

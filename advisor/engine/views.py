@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from advisor.model.case import Case
 from advisor.model.evidence import Evidence
 
-SUBJECTS = ("Failure", "AllocatorSnapshot", "KinetoTrace", "OperatorTable", "MemorySummary")
-"""Kinds that describe one process: two files of one of them are two subjects. Logs, nodes and declarations are context."""
+SUBJECTS = ("Failure", "AllocatorSnapshot", "KinetoTrace", "OperatorTable", "MemorySummary", "KernelLog", "NodeReading")
+"""Kinds that describe one process or one node: two files of one of them are two subjects. Logs and declarations are context."""
 
 Key = int | str | None
 

@@ -1,6 +1,6 @@
 """The memory ledger and the breakdown of time as rows of a table, for every text format."""
 
-from advisor.model.memory import BLOCKS, MemoryLedger
+from advisor.model.memory import BLOCKS, Basis, MemoryLedger
 from advisor.model.step_time import PARTS, StepBreakdown
 from advisor.rules.wording import bytes_text, seconds_text
 
@@ -47,6 +47,9 @@ def memory_title(ledger: MemoryLedger) -> str:
     """What the table shows: which device, when, on which basis."""
     moment = {"OOM": "when the request was refused", "PEAK": "at the peak", "DUMP": "when it was saved"}[ledger.at.value]
     basis = {"REGISTRY": "the trainer's own tensors", "STACKS": "allocation stacks", "TEXT": "the message's figures"}[ledger.basis.value]
+    explained = any(ledger.entry(name) for name in BLOCKS[:8])
+    if ledger.basis is Basis.STACKS and not explained:
+        basis = "the blocks' sizes alone: no allocation stacks were recorded"
     capacity = f", {bytes_text(ledger.device_bytes)} in all" if ledger.device_bytes else ""
     return f"Memory of device {ledger.device_index} {moment}{capacity} (from {basis})"
 
@@ -67,5 +70,6 @@ def time_title(breakdown: StepBreakdown) -> str:
     device = "the CPU" if breakdown.device_index is None else f"device {breakdown.device_index}"
     steps = ""
     if breakdown.step_count and breakdown.step_seconds is not None:
-        steps = f", {breakdown.step_count} steps of {seconds_text(breakdown.step_seconds)}"
+        noun = "step" if breakdown.step_count == 1 else "steps"
+        steps = f", {breakdown.step_count} {noun} of {seconds_text(breakdown.step_seconds)} (median)"
     return f"Time of {device} over {seconds_text(breakdown.window_seconds)}{steps}"

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from advisor.model.finding import Action
+from advisor.model.finding import Action, Severity
 from advisor.model.report import Diagnosis, Report
 from advisor.render.blocks import Row, memory_rows, memory_title, time_rows, time_title
 from advisor.render.plain import printable
@@ -19,7 +19,8 @@ def _lines(report: Report) -> Iterator[str]:
     yield f"**{_plain(verdict(report))}**"
     yield ""
     yield from (f"- read {_plain(line)}" for line in report.read)
-    yield from (f"- because {_plain(reason)}" for reason in reasons(report))
+    if all(item.finding.severity is Severity.INFO for item in report.diagnoses):
+        yield from (f"- because {_plain(reason)}" for reason in reasons(report))
     for diagnosis in report.diagnoses:
         yield from _diagnosis(diagnosis)
     if report.memory and (rows := memory_rows(report.memory)):

@@ -21,7 +21,10 @@ from advisor.rules.wording import bytes_text, count_text, seconds_text
 COLORS = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "bold cyan"}
 BAR_WIDTH = 16
 FULL_DIAGNOSES = 3
-"""Diagnoses printed in full; the others get a line each, since people act on the first."""
+"""Diagnoses printed in full at the most; the others get a line each, since people act on the first."""
+
+LEAST_FULL_CONFIDENCE = 0.2
+"""A later diagnosis below this confidence (a frequency) gets a line, no advice: four in five times it would be followed in vain."""
 
 PLAIN_WIDTH = 80
 
@@ -65,9 +68,10 @@ def _parts(report: Report) -> Iterable[RenderableType]:
     problems = [item for item in report.diagnoses if item.finding.severity > Severity.INFO]
     if not problems:
         yield from (_indented(f"because {reason}") for reason in reasons(report))
-    for diagnosis in report.diagnoses[:FULL_DIAGNOSES]:
+    in_full = [item for item in report.diagnoses[:FULL_DIAGNOSES] if item.rank == 1 or item.confidence >= LEAST_FULL_CONFIDENCE]
+    for diagnosis in in_full:
         yield from _diagnosis(diagnosis, has_one_input=len(report.read) == 1)
-    yield from _others(report.diagnoses[FULL_DIAGNOSES:])
+    yield from _others(tuple(item for item in report.diagnoses if item not in in_full))
     if report.memory and (rows := memory_rows(report.memory)):
         yield from _table(memory_title(report.memory), rows, report.memory.notes)
     if report.time and (report.time.parts or report.time.notes):

@@ -2,9 +2,13 @@
 
 from advisor.model.finding import Severity
 from advisor.model.report import Report
+from advisor.model.step_time import Bound
 
 SETTLED = 0.8
 """From this confidence on (a frequency) the verdict names the cause without a qualifier: four in five are right."""
+
+HEALTHY_BUSY_RATIO = 0.7
+"""Below this share of the window a device idles too much for "nothing wrong", whatever rules say."""
 
 CANDIDATE = 0.6
 """Up to this confidence a diagnosis is a candidate: the evidence does not carry the cause."""
@@ -34,6 +38,13 @@ def _nothing_wrong(report: Report) -> str:
         return "Nothing could be read."
     if report.checked_count == 0:
         return "No verdict: no rule had the evidence it needs."
+    time = report.time
+    if time is not None and (time.bound is Bound.UNKNOWN and not time.parts):
+        return "No verdict on speed: what was recorded does not show where the time goes."
+    if time is not None and time.busy_ratio is not None and time.busy_ratio < HEALTHY_BUSY_RATIO:
+        return f"No cause found, yet the device was busy only {time.busy_ratio:.1%} of {time.window_seconds:.3g} s."
+    if time is None and report.memory is None:
+        return f"No problem found: {report.checked_count} rules looked at what was read and none found one."
     return f"Nothing wrong found: {report.checked_count} rules were checked and none found a problem."
 
 

@@ -18,6 +18,9 @@ as many."""
 SHORTEST_WINDOW_SECONDS = 5e-3
 """Seconds; a shorter window is about the profiler's own start and end as much as about the job."""
 
+LARGEST_UNTYPICAL_RATIO = 0.25
+"""Of the window: what median steps may leave unfilled or overfill; more is a warm-up or time outside of steps."""
+
 FRAGMENT_CONFIDENCE = 0.5
 """The most that a fragment lets a rule claim: it shows the pattern, and not that the job's steps
 are like it."""
@@ -55,6 +58,18 @@ def seconds_while_computing(breakdown: StepBreakdown, mix: KernelMix, kernel_sec
     return breakdown.seconds["compute"] * min(1.0, kernel_seconds / mix.computing_seconds)
 
 
+def typical_step_seconds(breakdown: StepBreakdown) -> float | None:
+    """The median step where such steps fill the window; None where a slow first step or time outside of steps makes up much of it.
+
+    A share of the whole window is a share of each step only in the first case.
+    """
+    step = breakdown.step_seconds
+    if step is None or breakdown.window_seconds <= 0:
+        return None
+    filled = step * breakdown.step_count / breakdown.window_seconds
+    return step if abs(1.0 - filled) <= LARGEST_UNTYPICAL_RATIO else None
+
+
 def step_impact(breakdown: StepBreakdown, exposed_seconds: float) -> Impact:
     """The ceiling of what removing some exposed time would win, a step; never more than the step.
 
@@ -63,23 +78,23 @@ def step_impact(breakdown: StepBreakdown, exposed_seconds: float) -> Impact:
         exposed_seconds: over the whole window.
     """
     ratio = share_of_window(breakdown, exposed_seconds)
-    step = breakdown.step_seconds
+    step = typical_step_seconds(breakdown)
     return Impact(recoverable_seconds_per_step=None if step is None else ratio * step, step_ratio=ratio)
 
 
 def step_without(breakdown: StepBreakdown, exposed_seconds: float) -> Prediction:
-    """The shortest step that removing some exposed time could reach; unknown without steps."""
-    if breakdown.step_seconds is None:
+    """The shortest step that removing some exposed time could reach; unknown without typical steps."""
+    step = typical_step_seconds(breakdown)
+    if step is None:
         return Prediction()
-    left = 1.0 - share_of_window(breakdown, exposed_seconds)
-    return Prediction(step_seconds=left * breakdown.step_seconds)
+    return Prediction(step_seconds=(1.0 - share_of_window(breakdown, exposed_seconds)) * step)
 
 
 def per_step_text(breakdown: StepBreakdown, seconds: float) -> str:
-    """The part of a step: "34 ms of each 152 ms step (22%)", or of the recorded time where no step is marked."""
+    """The part of a step: "34 ms of each 152 ms step (22%)", or of the recorded time where typical steps do not fill it."""
     ratio = share_of_window(breakdown, seconds)
-    if breakdown.step_seconds is None:
+    step = typical_step_seconds(breakdown)
+    if step is None:
         whole = f"the {seconds_text(breakdown.window_seconds)} recorded"
         return f"{seconds_text(seconds)} of {whole} ({ratio_text(ratio)})"
-    part = seconds_text(ratio * breakdown.step_seconds)
-    return f"{part} of each {seconds_text(breakdown.step_seconds)} step ({ratio_text(ratio)})"
+    return f"{seconds_text(ratio * step)} of each {seconds_text(step)} step ({ratio_text(ratio)})"

@@ -1,5 +1,6 @@
 from advisor.engine.views import views
 from advisor.model.evidence import Source
+from advisor.model.node import KernelLog
 from advisor.rules.samples import a_case, a_failure, a_log
 
 A, B, C = (Source(path=name) for name in ("a.log", "b.log", "c.log"))
@@ -20,6 +21,11 @@ def test_two_files_of_a_subject_are_two_views_each_with_its_own_log():
         [("Failure", "a.log"), ("LogText", "a.log")],
         [("Failure", "b.log"), ("LogText", "b.log")],
     ]
+
+
+def test_every_kernel_log_is_looked_at():
+    logs = [KernelLog(source=source, events=(), line_count=1, counts={}) for source in (A, B)]
+    assert [kinds(view) for view in views(a_case(*logs))] == [[("KernelLog", "a.log")], [("KernelLog", "b.log")]]
 
 
 def test_context_is_part_of_every_view():

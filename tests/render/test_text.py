@@ -8,6 +8,7 @@ from advisor.model.finding import Severity
 from advisor.model.report import Report
 from advisor.render.markdown import as_markdown
 from advisor.render.text import as_text
+from advisor.rules.samples import a_breakdown
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -26,9 +27,13 @@ def test_the_verdict_is_the_first_line():
 
 
 def test_a_healthy_run_is_told_that_nothing_is_wrong_and_why():
-    text = as_text(a_report(diagnoses=(), unreadable=(), faulted=(), gaps=()))
+    text = as_text(a_report(diagnoses=(), unreadable=(), faulted=(), gaps=(), time=a_breakdown(input_wait=0.1)))
     assert text.startswith("Nothing wrong found")
-    assert "because the device was busy 60%" in text
+    assert "because the device was busy 90%" in text
+
+
+def test_a_device_that_idles_is_not_called_healthy():
+    assert as_text(a_report(diagnoses=(), time=a_breakdown(launch=0.4))).startswith("No cause found, yet the device was busy only 60.0%")
 
 
 @pytest.mark.parametrize(("confidence", "start"), [(0.8, "The cause"), (0.79, "Probably"), (0.6, "Not settled")])
@@ -38,7 +43,8 @@ def test_the_verdict_is_no_surer_than_its_confidence(confidence, start):
 
 def test_a_remark_is_not_a_problem():
     remark = a_finding(severity=Severity.INFO)
-    assert as_text(a_report(diagnoses=(a_diagnosis(finding=remark),))).startswith("Nothing wrong found")
+    report = a_report(diagnoses=(a_diagnosis(finding=remark),), time=None)
+    assert as_text(report).startswith("Nothing wrong found")
 
 
 def test_without_any_evidence_there_is_no_verdict():

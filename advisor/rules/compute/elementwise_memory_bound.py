@@ -106,12 +106,17 @@ def elementwise_memory_bound(breakdown: StepBreakdown, mix: KernelMix, optimizer
             ),
             Action(
                 title="Move half as many bytes",
-                change='with torch.autocast("cuda", dtype=torch.bfloat16):',
+                change=f'with torch.autocast("cuda", dtype=torch.{_half_precision(mix)}):',
                 cost="fewer bits; compare the loss curves",
             ),
         ),
         impact=step_impact(breakdown, saved),
     )
+
+
+def _half_precision(mix: KernelMix) -> str:
+    """The 16-bit type that the card computes in: bf16 came with capability 8.0, before it is emulated."""
+    return "float16" if mix.capability.split(".")[0] in {"5", "6", "7"} else "bfloat16"
 
 
 def fires() -> Case:

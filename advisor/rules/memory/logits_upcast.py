@@ -142,7 +142,7 @@ def logits_upcast(
         settles=None if score >= ROUND_SCORE else what_would_settle(failure),
         impact=Impact(recoverable_bytes=_won(logits) if logits is not None else None),
         ruled_out=ruled_out_by_figures(failure),
-        supersedes=("MEM201", "MEM701") if score >= ROUND_SCORE else (),
+        supersedes=("MEM102", "MEM201", "MEM701") if score >= ROUND_SCORE else (),
     )
 
 

@@ -88,6 +88,9 @@ NAMED_SCORE = 0.7
 SHAPE_SCORE = 0.9
 """Score of arithmetic on a declared shape."""
 
+PRESUMED_SCORE = 0.55
+"""Highest score where nothing says that all parameters are trained with AdamW: the arithmetic is right, its premise is a guess."""
+
 _BATCH_DID_NOT_HELP = words(
     "batch",
     r"(?:smaller|reduc\w+|lower\w*|decreas\w+|cut)\s.{0,20}batch.{0,60}"
@@ -119,13 +122,15 @@ def model_states_exceed_device(
     exceeds = states is not None and states.total > (failure.total_bytes or math.inf) and _is_training(failure, log)
     if exceeds and size is not None and states is not None:
         score = SHAPE_SCORE if shape is not None else NAMED_SCORE
+        if failure.phase is not Phase.OPTIMIZER_STEP and not _names_the_optimizer(log):
+            score = min(score, PRESUMED_SCORE)
         facts += [
             size.fact,
             arithmetic_fact(states.words, states.total, size.fact),
         ]
         statement = (
-            f"Training all {parameters_text(size.parameter_count)} parameters in mixed precision "
-            f"with AdamW keeps {bytes_text(states.total)} on each device before any activation; it has "
+            f"If all of them are trained in mixed precision with AdamW, {parameters_text(size.parameter_count)} parameters "
+            f"keep {bytes_text(states.total)} on each device before any activation; it has "
             f"{bytes_text(failure.total_bytes or 0)}."
         )
     return Finding(
@@ -142,6 +147,10 @@ def model_states_exceed_device(
 def _is_training(failure: Failure, log: LogText | None) -> bool:
     trains = (Phase.FORWARD, Phase.BACKWARD, Phase.LOSS, Phase.OPTIMIZER_STEP)
     return is_full_finetune(failure, log) or failure.phase in trains[1:]
+
+
+def _names_the_optimizer(log: LogText | None) -> bool:
+    return log is not None and log.mentioned("adam", "adamw", "full-fine-tune") is not None
 
 
 def _prior(failure: Failure, log: LogText | None) -> float:

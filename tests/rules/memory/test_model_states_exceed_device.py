@@ -1,5 +1,7 @@
 """MEM102 compares 16 bytes a parameter with the device."""
 
+from dataclasses import replace
+
 import pytest
 
 from advisor.model.failure import Mention, Phase
@@ -7,6 +9,7 @@ from advisor.model.memory import Moment
 from advisor.rules.capacity import SMALL_DEVICE_BYTES
 from advisor.rules.memory.model_states_exceed_device import (
     NAMED_SCORE,
+    PRESUMED_SCORE,
     STATES_RATIO,
     model_states_exceed_device,
 )
@@ -24,7 +27,15 @@ def test_sixteen_bytes_a_parameter_are_compared_with_the_device(billions: str, e
     failure = a_failure(total_bytes=80 * GIB, phase=Phase.BACKWARD, requested_bytes=MIB)
     finding = check(failure, a_log_of(billions), None, None, None)
     assert finding is not None
-    assert (finding.confidence == NAMED_SCORE) is exceeds
+    assert (finding.confidence == PRESUMED_SCORE) is exceeds
+
+
+def test_the_premise_of_adamw_is_a_guess_until_the_log_says_so() -> None:
+    failure = a_failure(total_bytes=80 * GIB, phase=Phase.BACKWARD, requested_bytes=MIB)
+    plain, told = a_log_of("5.4"), a_log_of("5.4")
+    told = replace(told, mentions=(*told.mentions, Mention(topic="adamw", line=2, text="optim: adamw_torch")))
+    scores = [finding.confidence for log in (plain, told) if (finding := check(failure, log, None, None, None))]
+    assert scores == [PRESUMED_SCORE, NAMED_SCORE]
 
 
 def test_sharded_states_are_divided_by_the_ranks() -> None:
