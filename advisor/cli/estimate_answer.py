@@ -94,7 +94,7 @@ def _rows(question: Question, estimate: MemoryEstimate) -> Iterator[tuple[str, s
     if isinstance(question.plan, TrainingPlan):
         yield _sum_row("= before activations", states)
     yield from (_row(item) for item in shown if item.block not in STATES)
-    yield _sum_row("= all of it", [item for item in estimate.items if item.block != "overhead"], estimate)
+    yield _sum_row("= the peak", [item for item in estimate.items if item.block != "overhead"], estimate)
 
 
 def _row(item: MemoryItem) -> tuple[str, str, str, str]:
@@ -153,6 +153,9 @@ def _notes(question: Question, estimate: MemoryEstimate) -> Iterator[str]:
         )
     if shape and isinstance(plan, InferencePlan):
         yield f"KV cache: {_kv_bytes_per_token(question) / KILO:.0f} KB a token in {plan.kv_dtype}."
+    added = total([item.ceiling_bytes for item in estimate.items])
+    if added is not None and estimate.ceiling_bytes is not None and added > estimate.ceiling_bytes:
+        yield "The peak is less than its rows added: activations are gone when the optimizer's temporaries come."
     yield from estimate.notes
     yield UNMEASURED
     assumed = "; ".join(f"{item.name}: {item.basis}" for item in estimate.items if item.block == "overhead")

@@ -30,7 +30,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from advisor.analysis.table_shares import TableShare, cpu_share, self_cpu_total_seconds
+from advisor.analysis.table_shares import TableShare, cpu_share, self_cpu_total_seconds, self_device_total_seconds
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 
 LEAST_RATIO = 0.03
 """Of the window, idle because of reads: above the noise between runs (1-3%)."""
+
+SATURATED_RATIO = 0.8
+"""Of the host's time: a device that worked for this long was hardly kept waiting."""
 
 LEAST_TABLE_RATIO = 0.10
 """Of a table's CPU time in waiting rows: the host waits at every healthy step's end too."""
@@ -142,7 +145,7 @@ def _name(site: SynchronizationSite) -> str:
 
 def _by_table(table: OperatorTable) -> Finding | None:
     share = _largest(cpu_share(table, _WAITS), _inclusive_share(table))
-    if share is None or share.ratio < LEAST_TABLE_RATIO or _is_the_profilers(table, share):
+    if share is None or share.ratio < LEAST_TABLE_RATIO or _is_the_profilers(table, share) or _is_saturated(table):
         return None
     calls = f" in {count_text(share.calls, 'call')}" if share.calls else ""
     return Finding(
@@ -166,6 +169,12 @@ def _by_table(table: OperatorTable) -> Finding | None:
             change="torch.profiler with activities=[CPU, CUDA] and with_stack=True for two steps",
         ),
     )
+
+
+def _is_saturated(table: OperatorTable) -> bool:
+    """Whether the device worked for about as long as the host: then a host that waits for it loses nothing."""
+    device, host = self_device_total_seconds(table), self_cpu_total_seconds(table)
+    return device is not None and host is not None and device >= SATURATED_RATIO * host
 
 
 def _inclusive_share(table: OperatorTable) -> TableShare | None:

@@ -89,6 +89,11 @@ class _Others:
     fact: Observation
 
 
+NVIDIA_PROCESSES = "nvidia-smi; fuser -v /dev/nvidia*"
+AMD_PROCESSES = "rocm-smi --showpids; fuser -v /dev/kfd"
+"""How to list the processes on a card of each vendor."""
+
+
 @rule("MEM601", "other-process-on-device")
 def other_process_on_device(failure: Failure | None, reading: NodeReading | None, log: LogText | None) -> Finding | None:
     """Others hold at least a tenth of the device."""
@@ -106,7 +111,7 @@ def other_process_on_device(failure: Failure | None, reading: NodeReading | None
         severity=severity_of(failure),
         confidence=_confidence(others, failure),
         observations=tuple(facts),
-        actions=_actions(others),
+        actions=_actions(others, backend=failure.backend if failure is not None else ""),
         settles=None if others.is_divided and others.named else _settles(),
         impact=Impact(recoverable_bytes=others.held if others.is_divided else others.held - CONTEXT_BYTES),
         ruled_out=_ruled_out(failure, others),
@@ -243,14 +248,14 @@ def _names(processes: tuple[ProcessMemory, ...]) -> str:
     return ": " + ", ".join(words) + (", ..." if len(processes) > len(largest) else "")
 
 
-def _actions(others: _Others | None) -> tuple[Action, ...]:
+def _actions(others: _Others | None, *, backend: str = "") -> tuple[Action, ...]:
     pids = " ".join(str(one.pid) for one in others.named[:8]) if others is not None else ""
     return (
         Action(
             title="End what is left over",
             change=f"ps -fp {pids.replace(' ', ',')}  # then kill those that nobody needs"
             if pids
-            else "nvidia-smi; fuser -v /dev/nvidia*  # then kill those that nobody needs",
+            else f"{AMD_PROCESSES if backend == 'HIP' else NVIDIA_PROCESSES}  # then kill those that nobody needs",
             cost="whoever owns the process loses it",
         ),
         Action(title="Use a device that is free", change="CUDA_VISIBLE_DEVICES=1 python train.py"),
