@@ -1,6 +1,7 @@
 """`advisor-cli diagnose`: read what was saved, advise, print the report."""
 
 import argparse
+import os
 import shutil
 import sys
 import threading
@@ -42,6 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
             "diagnose: no PATH given, and this version has no daemon to ask",
             "name a log, a snapshot, a trace or a folder: advisor-cli diagnose train.log",
         )
+    _refuse_to_overwrite(arguments.paths, arguments.output)
     declared = _declared(arguments)
     with _Progress() as progress:
         gathered = gather(arguments.paths, progress=progress.show)
@@ -54,6 +56,14 @@ def run(arguments: argparse.Namespace) -> int:
     if not gathered.read:
         return exit_codes.UNREADABLE
     return exit_codes.DIAGNOSES_FOUND if report.diagnoses else exit_codes.NOTHING_FOUND
+
+
+def _refuse_to_overwrite(paths: list[str], output: str | None) -> None:
+    if output is None or not os.path.exists(output):  # noqa: PTH110 - pathlib costs start-up time
+        return
+    for path in paths:
+        if path != "-" and os.path.exists(path) and os.path.samefile(path, output):  # noqa: PTH110, PTH121 - the same
+            raise WrongUsage(f"diagnose: -o {output} is one of the inputs", "choose another file for the report")
 
 
 def _declared(arguments: argparse.Namespace) -> tuple[Evidence, ...]:

@@ -29,6 +29,9 @@ LARGEST_DOCUMENT_BYTES = 8 * 1024**3
 COMPRESSION_OF_TRACES = 20
 """Bytes that a byte of a compressed trace holds, about: real ones compress 12 to 35 times."""
 
+LARGEST_PIPED_BYTES = 1024**3
+"""Largest document that is taken from standard input: it has to be held, where a file is read in place."""
+
 MOST_FILES = 10_000
 """Files taken from one folder."""
 
@@ -109,10 +112,26 @@ def _read(path: str) -> tuple[Evidence, ...]:
 
 def _open(path: str) -> BinaryIO:
     if path == "-":
-        return io.BytesIO(sys.stdin.buffer.read(LARGEST_DOCUMENT_BYTES))
+        return _piped(sys.stdin.buffer)
     if not os.path.isfile(path) and os.path.exists(path):  # noqa: PTH110, PTH113 - a device or a pipe could block for ever
         raise UnreadableInput("it is not a regular file", "save it to a file, or pipe it in and name -")
+    if os.stat(path).st_size == 0:  # noqa: PTH116 - files of /proc say so too, and reading one of them can wait for ever
+        raise UnreadableInput("it is empty, or a file of the kernel without a size", "save what it holds to a file: cat it into one")
     return open(path, "rb")  # noqa: PTH123 - closed by the caller's with
+
+
+def _piped(stream: BinaryIO) -> BinaryIO:
+    """Standard input in bounded memory: of a log its start and its end, of a document all up to a limit, of noise its head alone."""
+    head = stream.read(HEAD_BYTES)
+    format_ = detect(head)
+    if format_ in (Format.BINARY, Format.EMPTY, Format.ZIP):
+        return io.BytesIO(head)
+    if format_ is Format.TEXT:
+        return io.BytesIO(head + _inflated(stream, is_log=True))
+    document = head + stream.read(LARGEST_PIPED_BYTES)
+    if len(document) > LARGEST_PIPED_BYTES:
+        raise UnreadableInput("standard input is longer than 1 GiB", "save it to a file and name that")
+    return io.BytesIO(document)
 
 
 def _parse(stream: BinaryIO, path: str) -> tuple[Evidence, ...]:

@@ -58,6 +58,13 @@ def shape_of(text: str) -> TransformerShape:
         WrongUsage: it names nothing known, or only a size.
         UnreadableInput: it names a file that is no known configuration.
     """
+    try:
+        return _shape_of(text)
+    except OSError as error:
+        raise WrongUsage(f"--model {text[:40]}...: {error.strerror}", "name a model or a config.json") from None
+
+
+def _shape_of(text: str) -> TransformerShape:
     found = known_model(text)
     if found is not None:
         return found

@@ -21,7 +21,8 @@ _ADVICE = LazyPattern(
     re.IGNORECASE,
 )
 _DENIED = LazyPattern(
-    r"\b(?:no|not|never|none|zero|0|fix(?:es|ed)?|avoid(?:s|ed)|prevent(?:s|ed)|solv(?:es|ed))\b(?:\W{1,3}\w{1,20}){0,3}\W{0,3}$", re.IGNORECASE
+    r"\b(?:no|not|never|none|zero|0|fix(?:es|ed)?|avoid(?:s|ed)|prevent(?:s|ed)|solv(?:es|ed))\b(?:\W{1,3}\w{1,20}){0,3}\W{0,3}$",
+    re.IGNORECASE,
 )
 """What stands before the words where they say that it did not happen."""
 

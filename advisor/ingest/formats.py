@@ -14,6 +14,10 @@ _BINARY_SHARE = 0.05
 """Above this share of control bytes (ratio of the head) a text is no text: colored logs stay far below."""
 
 
+LEAST_TEXT_SHARE = 0.5
+"""Below this share of bytes that are UTF-8 a head is no text: in Latin-1 and its kin only letters with accents are not."""
+
+
 class Format(enum.Enum):
     """What an input is."""
 
@@ -54,8 +58,13 @@ def detect(head: bytes) -> Format:  # noqa: PLR0911 - one return a format reads 
         return _json(body)
     if body.startswith((b"<?xml", b"<!DOCTYPE", b"<nvidia_smi_log")):
         return Format.XML
+    return _text_or_binary(head) if body else Format.EMPTY
+
+
+def _text_or_binary(head: bytes) -> Format:
     control = len(head) - len(head.translate(None, _CONTROL))
-    if b"\0" in head[:4096] or control > _BINARY_SHARE * len(head):
+    is_text = len(head.decode("utf-8", "ignore").encode()) >= LEAST_TEXT_SHARE * len(head)
+    if not is_text or b"\0" in head[:4096] or control > _BINARY_SHARE * len(head):
         return Format.BINARY
     return Format.TEXT
 

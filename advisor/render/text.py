@@ -31,6 +31,9 @@ PLAIN_WIDTH = 80
 SHOWN_NEEDS = 4
 """Kinds of missing evidence that are listed: the reader collects the first one or two."""
 
+SHOWN_INPUTS = 12
+"""Inputs, gaps and unreadable files that are listed each; of a thousand ranks nobody reads more."""
+
 SHOWN_PATH = 56
 """Characters of a path that are printed: its end tells files apart."""
 
@@ -62,9 +65,11 @@ def as_text(report: Report, *, width: int | None = None, color: bool = False) ->
 
 def _parts(report: Report) -> Iterable[RenderableType]:
     yield _verdict(report)
-    for line in report.read:
+    for line in report.read[:SHOWN_INPUTS]:
         path, _, kinds = line.rpartition(": ")
         yield _indented(f"read {kinds} from {shortened(path)}", "dim")
+    if len(report.read) > SHOWN_INPUTS:
+        yield _indented(f"and {count_text(len(report.read) - SHOWN_INPUTS, 'more input')}", "dim")
     problems = [item for item in report.diagnoses if item.finding.severity > Severity.INFO]
     if not problems:
         yield from (_indented(f"because {reason}") for reason in reasons(report))
@@ -203,10 +208,13 @@ def _unchecked(report: Report) -> Iterable[RenderableType]:
         yield _heading("What this rests on")
     for fault in report.faulted:
         yield _bullet("!", f"{fault.code} crashed and was left out, a fault of the advisor: {fault.because}")
-    for gap in report.gaps:
+    for gap in report.gaps[:SHOWN_INPUTS]:
         yield _bullet("!", gap)
-    for item in report.unreadable:
+    left_out = max(0, len(report.gaps) - SHOWN_INPUTS) + max(0, len(report.unreadable) - SHOWN_INPUTS)
+    for item in report.unreadable[:SHOWN_INPUTS]:
         yield _bullet("!", f"could not read {item.path}: {item.because}")
+    if left_out:
+        yield _bullet("!", f"and {left_out:,} more of these: --format json lists all")
 
 
 def _few(codes: list[str]) -> str:

@@ -1,9 +1,11 @@
 import gzip
+import io
 import json
 import os
 from pathlib import Path
 
 import pytest
+from run_cli import run_cli
 
 from advisor.cli.intake import gather
 from advisor.ingest.formats import Format, detect
@@ -74,6 +76,37 @@ def test_of_a_very_long_log_the_start_and_the_end_are_read(tmp_path, monkeypatch
         assert gather([str(path)]).case.first(Failure) is not None
 
 
+def test_a_file_of_the_kernel_is_refused_instead_of_waiting_for_it():
+    if not Path("/proc/version").exists():
+        pytest.skip("no /proc here")
+    assert "empty" in gather(["/proc/version"]).case.unreadable[0].because
+
+
+def test_endless_noise_on_standard_input_is_refused_at_its_head(monkeypatch):
+    class Endless(io.RawIOBase):
+        taken = 0
+
+        def readable(self):
+            return True
+
+        def readinto(self, buffer):
+            self.taken += len(buffer)
+            assert self.taken < 10 * 2**20, "more was read than its head"
+            buffer[:] = bytes(len(buffer))
+            return len(buffer)
+
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BufferedReader(Endless(), 65536)))
+    assert "binary" in gather(["-"]).case.unreadable[0].because
+
+
+def test_a_report_never_overwrites_what_it_is_about(tmp_path):
+    path = tmp_path / "train.log"
+    path.write_bytes(MESSAGE)
+    finished = run_cli("diagnose", path, "-o", path)
+    assert finished.code == 2
+    assert path.read_bytes() == MESSAGE
+
+
 def test_a_pipe_is_refused_instead_of_waiting_for_ever(tmp_path):
     path = tmp_path / "pipe"
     os.mkfifo(path)
@@ -84,6 +117,10 @@ def test_a_pipe_is_refused_instead_of_waiting_for_ever(tmp_path):
     ("head", "format_"),
     [
         (b"", Format.EMPTY),
+        (b" \n\t\n", Format.EMPTY),
+        (b"\xef\xbb\xbf", Format.EMPTY),
+        (b"\x80" * 4096, Format.BINARY),
+        ("Übergröße: Speicher erschöpft, läuft nicht\n".encode("latin-1"), Format.TEXT),
         (b"\x1f\x8b\x08", Format.GZIP),
         (b"PK\x03\x04", Format.ZIP),
         (b"\x80\x04\x95", Format.PICKLE),

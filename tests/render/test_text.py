@@ -68,5 +68,11 @@ def test_a_file_cannot_drive_the_terminal(render):
     assert not {"\x1b", "\x07", "\u202e"} & set(rendered)
 
 
+def test_of_a_thousand_inputs_a_dozen_is_listed():
+    text = as_text(a_report(read=tuple(f"rank{rank}.log: log" for rank in range(1000))))
+    assert text.count("read log from") == 12
+    assert "and 988 more inputs" in text
+
+
 def test_markup_of_an_input_is_text():
     assert "[bold]x[/bold]" in as_text(a_report(read=("[bold]x[/bold]",)))
