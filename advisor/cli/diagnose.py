@@ -2,7 +2,6 @@
 
 import argparse
 import os
-import shutil
 import sys
 import threading
 from dataclasses import replace
@@ -101,8 +100,14 @@ def _rendered(report: Report, arguments: argparse.Namespace) -> str:
     from advisor.render.text import as_text  # noqa: PLC0415 - the same
 
     to_terminal = not arguments.output and sys.stdout.isatty()
-    width = min(shutil.get_terminal_size().columns, 100) if to_terminal else None
+    width = _terminal_width() if to_terminal else None
     return as_text(report, width=width, color=to_terminal and colors_wanted())
+
+
+def _terminal_width() -> int:
+    import shutil  # noqa: PLC0415 - slow to load, and only a terminal has a width
+
+    return min(shutil.get_terminal_size().columns, 100)
 
 
 def _write(text: str, path: str | None) -> None:

@@ -7,7 +7,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import BinaryIO
 
 from advisor.cli.limits import address_space_limit
@@ -104,7 +103,7 @@ def _read(path: str) -> tuple[Evidence, ...]:
         raise UnreadableInput(f"the system cannot read it ({error.strerror})", "check the disk and the path") from None
     except (MemoryError, RecursionError) as error:
         raise UnreadableInput(f"it exhausts the reader ({type(error).__name__})", "it is damaged or hostile; save it again") from None
-    match = RANK_IN_NAME.search(Path(path).name)
+    match = RANK_IN_NAME.search(os.path.basename(path))  # noqa: PTH119 - pathlib costs start-up time
     if match and len({item.rank for item in found} - {None}) == 0:
         found = tuple(replace(item, rank=int(match.group(1))) for item in found)
     return found

@@ -4,7 +4,6 @@ import argparse
 import importlib
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from typing import NoReturn
 
@@ -83,6 +82,8 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return _fail("interrupted", exit_codes.INTERRUPTED)
     except Exception as fault:  # noqa: BLE001 - the last line of defence: a fault of ours is said to be one
+        import traceback  # noqa: PLC0415 - slow to load, and only a fault needs it
+
         if os.environ.get("ADVISOR_DEBUG"):
             traceback.print_exc()
         place = traceback.extract_tb(fault.__traceback__)[-1]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from advisor.analysis.transformer_parameters import parameter_count
 from advisor.model.finding import Observation
 from advisor.rules.clues import Clue, anywhere, in_words, words
 from advisor.rules.wording import bytes_text, parameters_text
@@ -103,6 +102,8 @@ def model_size(failure: Failure | None, log: LogText | None, shape: TransformerS
     """The size by the declared shape, else by the name in the log; None where neither is known."""
     if shape is None:
         return named_size(failure, log)
+    from advisor.analysis.transformer_parameters import parameter_count  # noqa: PLC0415 - only a declared shape needs it
+
     count = float(parameter_count(shape))
     fact = Observation(
         statement=f"{shape.name} has {parameters_text(count)} parameters",
