@@ -8,12 +8,18 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import venv
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PEERS = ROOT / ".venv-peers"
 PAGE = ROOT / "docs" / "benchmarks.md"
+REAL_TRACES = ("trace_diff__control", "df_index_resolver", "resnet_kineto")
+"""Parts of the names of the corpus' largest traces (35, 54 and 26 MB unpacked); the first is the one that is lengthened."""
+
+LENGTHENED_MEGABYTES = (100, 500)
+
 PEER_PACKAGES = ("HolisticTraceAnalysis==0.5.0",)
 
 INTRODUCTION = """# Benchmarks
@@ -32,6 +38,26 @@ def peers() -> Path:
     return python
 
 
+def corpus() -> Path:
+    """The folder of real inputs."""
+    declared = os.environ.get("ADVISOR_CORPUS")
+    folder = Path(declared) if declared else ROOT.parent / "shared" / "corpus"
+    if not folder.is_dir():
+        sys.exit(f"the corpus is not at {folder}; set ADVISOR_CORPUS to its folder")
+    return folder
+
+
+def traces(folder: Path) -> list[str]:
+    """Real traces as they are, and one lengthened to 100 and 500 MB without more steps."""
+    found = [next(corpus().glob(f"traces/*/*{name}*")) for name in REAL_TRACES]
+    longer = []
+    for megabytes in LENGTHENED_MEGABYTES:
+        target = folder / f"lengthened_{megabytes}_MB.json"
+        subprocess.run([sys.executable, ROOT / "bench" / "lengthen_trace.py", found[0], target, "--megabytes", str(megabytes)], check=True)
+        longer.append(target)
+    return [str(path) for path in (*found, *longer)]
+
+
 def table_of(script: str, *arguments: str) -> str:
     """What a benchmark prints."""
     print(f"running {script} ...", file=sys.stderr)
@@ -42,9 +68,11 @@ def table_of(script: str, *arguments: str) -> str:
 def main() -> None:
     """Run all and write the page."""
     peer = str(peers())
+    with tempfile.TemporaryDirectory() as folder:
+        traced = table_of("trace_against_hta.py", "--peer-python", peer, *traces(Path(folder)))
     sections = {
         "Start-up": table_of("startup.py"),
-        "Profiler traces, against HolisticTraceAnalysis": table_of("trace_against_hta.py", "--peer-python", peer),
+        "Profiler traces, against HolisticTraceAnalysis": traced,
         "Allocator snapshots, against pickle.load and PyTorch's own viewer": table_of(
             "snapshot_against_memory_viz.py", "--torch", sys.executable
         ),

@@ -51,6 +51,12 @@ BACKWARD_ATTENTION_RATIO = 2.5
 """Backward over forward FLOPs of fused attention: five products for two (Dao et al., 2022,
 appendix B)."""
 
+MOST_ELEMENTS = 2**63
+"""Elements of one tensor from which on its shape is damage: PyTorch counts them in 64 bits."""
+
+MOST_FLOPS = 2.0**63
+"""Operations of one call from which on its shapes are damage: a device of 1e15 a second would take hours."""
+
 Dims = tuple[int, ...]
 
 
@@ -103,7 +109,7 @@ def operator_work(name: str, dims: str, types: str, inputs: str = "[]") -> Work 
 
     Returns:
         None where the operator has no model here, or where its shapes do not tell (a convolution
-        whose stride is not recorded).
+        whose stride is not recorded) or cannot be (a negative size).
     """
     model = _MODELS.get(name)
     if model is None:
@@ -114,9 +120,11 @@ def operator_work(name: str, dims: str, types: str, inputs: str = "[]") -> Work 
             types=tuple(str(item) for item in json.loads(types)),
             inputs=tuple(str(item) for item in json.loads(inputs)) if inputs else (),
         )
-        return model(call)
-    except (ValueError, IndexError, KeyError, TypeError, ZeroDivisionError):
+        work = model(call)
+    except (ValueError, IndexError, KeyError, TypeError, ArithmeticError, RecursionError):
         return None  # shapes of another overload than the one modelled: unknown, not wrong
+    is_possible = 0 <= work.flops < MOST_FLOPS and 0 <= work.moved_bytes < MOST_FLOPS
+    return work if is_possible else None
 
 
 def is_modelled(name: str) -> bool:
@@ -125,8 +133,12 @@ def is_modelled(name: str) -> bool:
 
 
 def _dims(recorded: object) -> Dims:
-    if not isinstance(recorded, list) or any(not isinstance(size, int) for size in recorded):
+    """One argument's shape, () where it is no tensor; ValueError where no tensor has such a shape."""
+    if not isinstance(recorded, list) or any(type(size) is not int for size in recorded):
         return ()
+    # Each size before their product: a list of huge numbers takes long to multiply.
+    if any(not 0 <= size < MOST_ELEMENTS for size in recorded) or prod(recorded) >= MOST_ELEMENTS:
+        raise ValueError("no shape")
     return tuple(recorded)
 
 
@@ -190,6 +202,8 @@ def _convolution(call: _Call) -> Work:
     output = tuple(
         (source[2 + axis] + 2 * padding[axis] - dilation[axis] * (weight[2 + axis] - 1) - 1) // stride[axis] + 1 for axis in range(spatial)
     )
+    if min(output) < 0:
+        raise ValueError("no output")
     elements = source[0] * weight[0] * prod(output)
     return _convolution_work(call, 0, elements, source, weight)
 
@@ -358,6 +372,6 @@ def tensor_bytes(dims: str, types: str, place: int = 0) -> int | None:
     try:
         size = ELEMENT_BYTES[json.loads(types)[place]]
         shape = _dims(json.loads(dims)[place])
-    except (ValueError, IndexError, KeyError, TypeError):
+    except (ValueError, IndexError, KeyError, TypeError, RecursionError):
         return None
     return prod(shape) * size if shape else None

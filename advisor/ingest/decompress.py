@@ -1,6 +1,7 @@
 """Read gzip and zstd as a stream, with limits that a decompression bomb runs into early."""
 
 import io
+import re
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,8 +16,18 @@ ZSTD_STEP_BYTES = 1024
 """Compressed bytes given to zstd at a time. Its output cannot be bounded otherwise: a block of 4
 bytes may become 128 KiB, so a step becomes 32 MiB at most."""
 
+GZIP_STEP_BYTES = 1024
+"""Compressed bytes given first to a gzip member, twice as many each time after. What is behind the
+member's end is copied, and so is no more than about the member's own size."""
+
+MEMBER_LIMIT = 100_000
+"""gzip members or zstd frames of one input. Each costs some microseconds however little it holds;
+block-wise writers put 64 KiB into one, so this many hold 6 GB."""
+
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+_PADDING = re.compile(rb"\0*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +68,7 @@ class Decompressed(io.RawIOBase):
         self._pending = stream.read(READ_BYTES)
         self._compressed_bytes = len(self._pending)
         self._inflated_bytes = 0
+        self._member_count = 1
         self.is_truncated = False
         self.compression = _compression(self._pending)
         self._inflate = self._start()
@@ -109,6 +121,15 @@ class Decompressed(io.RawIOBase):
         self._compressed_bytes += len(piece)
         return piece
 
+    def count_member(self) -> None:
+        """Another member or frame begins; refuse an input that consists of too many."""
+        self._member_count += 1
+        if self._member_count > MEMBER_LIMIT:
+            raise UnreadableInput(
+                f"it consists of more than {MEMBER_LIMIT:,} separately compressed pieces",
+                "if you trust it, decompress it yourself and give the result",
+            )
+
     def damaged(self, because: str) -> bytes:
         """End the stream early; refuse it where nothing at all could be read."""
         if not self._inflated_bytes:
@@ -157,29 +178,37 @@ class _Gzip:
     def __init__(self, source: Decompressed) -> None:
         self._source = source
         self._member = zlib.decompressobj(wbits=31)
-        self._input = b""
+        self._input = memoryview(b"")
+        self._step_bytes = GZIP_STEP_BYTES
 
     def inflate(self, size_bytes: int) -> bytes:
         while True:
             if self._member.eof and not self._next_member():
                 return b""
-            self._input = self._input or self._source.take(READ_BYTES)
+            self._input = self._input or memoryview(self._source.take(READ_BYTES))
             if not self._input:
                 return self._source.damaged("it ends early")
+            given = self._input[: self._step_bytes]
             try:
-                piece = self._member.decompress(self._input, size_bytes)
+                piece = self._member.decompress(given, size_bytes)
             except zlib.error as error:
                 return self._source.damaged(str(error))
-            self._input = self._member.unconsumed_tail
+            left = len(self._member.unused_data if self._member.eof else self._member.unconsumed_tail)
+            self._input = self._input[len(given) - left :]
+            self._step_bytes = min(2 * self._step_bytes, READ_BYTES)
             if piece:
                 return piece
 
     def _next_member(self) -> bool:
         """Go to the next member; False at the end, which padding with zeros may follow."""
-        self._input = (self._member.unused_data or self._source.take(READ_BYTES)).lstrip(b"\0")
-        if not self._input.startswith(GZIP_MAGIC[:1]):
+        rest = self._input or memoryview(self._source.take(READ_BYTES))
+        padding = _PADDING.match(rest)
+        self._input = rest[padding.end() :] if padding else rest
+        if self._input[:1] != GZIP_MAGIC[:1]:
             return False
+        self._source.count_member()
         self._member = zlib.decompressobj(wbits=31)
+        self._step_bytes = GZIP_STEP_BYTES
         return True
 
 
@@ -208,18 +237,20 @@ class _Zstd:
             self._input = self._input or memoryview(self._source.take(READ_BYTES))
             if not self._input:
                 return self._source.damaged("it ends early")
+            given = self._input[:ZSTD_STEP_BYTES]
             try:
-                self._output = memoryview(self._frame.decompress(self._input[:ZSTD_STEP_BYTES]))
+                self._output = memoryview(self._frame.decompress(given))
             except self._error as error:
                 return self._source.damaged(str(error))
-            self._input = self._input[ZSTD_STEP_BYTES:]
+            left = len(self._frame.unused_data) if self._frame.eof else 0
+            self._input = self._input[len(given) - left :]
         piece, self._output = bytes(self._output[:size_bytes]), self._output[size_bytes:]
         return piece
 
     def _next_frame(self) -> bool:
-        rest = self._frame.unused_data + bytes(self._input) or self._source.take(READ_BYTES)
-        self._input = memoryview(rest)
-        if not rest:
+        self._input = self._input or memoryview(self._source.take(READ_BYTES))
+        if not self._input:
             return False
+        self._source.count_member()
         self._frame = self._start()
         return True

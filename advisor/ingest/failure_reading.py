@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from advisor.ingest.failure_contradictions import consistent
+from advisor.ingest.failure_denials import is_unreal
 from advisor.ingest.failure_engines import ENGINES
 from advisor.ingest.failure_host import HOST
 from advisor.ingest.failure_incidents import Incident, grouped
@@ -54,7 +56,7 @@ MESSAGE_LENGTH = 2_000
 _SOURCE_CODE = LazyPattern(
     r"\s{0,40}(?:except|raise|import|elif|def|class|return|assert|print|//|/\*|\* |logg?(?:er|ing)?\.)(?=[\s(:'\"#/.]|$)"
     r"|\s{0,40}(?:if|while|for) .{0,200}:\s{0,8}$|\s{0,40}#.{0,200}\b(?:catch|handl\w{1,4}|avoid|prevent|retry|TODO|noqa|type:)"
-    r"|.{0,200}(?:in str\(|in repr\(|isinstance\(|\.lower\(\)|re\.compile\(|assertRaises)|\s{0,40}[Ii]f you\b"
+    r"|.{0,200}(?:in str\(|in repr\(|isinstance\(|\.lower\(\)|re\.compile\(|assertRaises|pytest\.raises)|\s{0,40}[Ii]f you\b"
 )
 """Lines of programs and manuals that speak of a failure; one with figures is a message all the same."""
 
@@ -122,9 +124,9 @@ def _messages(log: LogLines, line: LogLine, recognizers: Sequence[Recognizer]) -
         if behind:
             _, fuller, longer = _first_reading(text, behind, (recognizer,))
             reading, said = (fuller, longer) if fuller is not None else (reading, said)
-        if reading.figures or not _SOURCE_CODE.match(text):
+        if reading.figures or not (_SOURCE_CODE.match(text) or is_unreal(text)):
             shown = said[: max(reading.end, min(len(text), MESSAGE_LENGTH))]
-            yield reading, " ".join(shown.split()).strip(" `>|")[:MESSAGE_LENGTH]
+            yield consistent(reading), " ".join(shown.split()).strip(" `>|")[:MESSAGE_LENGTH]
         if reading.end >= len(text) or reading.end <= 0:
             return
         text = text[reading.end :]

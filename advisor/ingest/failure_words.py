@@ -3,6 +3,7 @@
 import re
 
 from advisor.ingest.byte_sizes import SIZE
+from advisor.ingest.failure_denials import is_unreal
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
 from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.failure import FailureKind
@@ -16,16 +17,6 @@ _WORDS = LazyPattern(
     re.IGNORECASE,
 )
 _ERROR = LazyPattern(r"(?:Error|Exception|error|fatal|FATAL|abort\w*|terminated?|failed)\b")
-_ADVICE = LazyPattern(
-    r"\b(?:avoid|prevent|to reduce|in case of|may (?:cause|lead|run)|might|can lead|could|if you|without)\b",
-    re.IGNORECASE,
-)
-_DENIED = LazyPattern(
-    r"\b(?:no|not|never|none|zero|0|fix(?:es|ed)?|avoid(?:s|ed)|prevent(?:s|ed)|solv(?:es|ed))\b(?:\W{1,3}\w{1,20}){0,3}\W{0,3}$",
-    re.IGNORECASE,
-)
-"""What stands before the words where they say that it did not happen."""
-
 _COUNTER = LazyPattern(r"^\s{0,3}[:=]\s{0,3}\d")
 """What stands behind the words in a table of counters, as memory_summary prints them ("CUDA OOMs: 0")."""
 
@@ -56,9 +47,9 @@ def recognize(text: str, *, is_report: bool) -> FailureText | None:
         is_report: whether the whole text is short enough to be somebody's report.
     """
     match = _WORDS.search(text)
-    if match is None or _ADVICE.search(text[: match.start()]) or _NO_FAILURE in text:
+    if match is None or _NO_FAILURE in text or is_unreal(text):
         return None
-    if _DENIED.search(text[: match.start()]) or _COUNTER.search(text[match.end() :]):
+    if _COUNTER.search(text[match.end() :]):
         return None
     if not is_report and not _ERROR.search(text):
         return None

@@ -68,10 +68,10 @@ class Repair:
         Raises:
             UnreadableInput: by far most of what the input holds are no events.
         """
-        finite = NOT_FINITE.sub(rb"\1null", text)
-        for reader in (msgspec.json.decode, _lenient):
+        # As it is first: looking for NaN takes longer than decoding, and most elements of a damaged list are sound.
+        for reader in (msgspec.json.decode, _finite, _lenient):
             try:
-                values: Any = reader(finite)
+                values: Any = reader(text)
             except (ValueError, RecursionError):
                 continue
             return self._sound(values) if isinstance(values, list) else None
@@ -170,9 +170,14 @@ class Repair:
         return kind(**filled)
 
 
+def _finite(text: bytes) -> object:
+    """Values that are no numbers become null."""
+    return msgspec.json.decode(NOT_FINITE.sub(rb"\1null", text))
+
+
 def _lenient(text: bytes) -> object:
-    """Python's own reader takes lone surrogates; text that is not UTF-8 is replaced."""
-    return json.loads(text.decode("utf-8", "replace"))
+    """Python's own reader takes lone surrogates, NaN and infinities; text that is not UTF-8 is replaced."""
+    return json.loads(NOT_FINITE.sub(rb"\1null", text).decode("utf-8", "replace"))
 
 
 def _number(value: object) -> float | None:

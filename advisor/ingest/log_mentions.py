@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from advisor.ingest.log_lines import LogLine, LogLines
-from advisor.ingest.mentions import PATTERNS, PHRASES, STANDING_ADVICE
+from advisor.ingest.mentions import NO_WORDS, PATTERNS, PHRASES, STANDING_ADVICE
 from advisor.ingest.tracebacks import is_code_line
 from advisor.model.failure import Mention
 
@@ -32,6 +32,9 @@ _PATTERN_LENGTH = 4_096
 
 _ADVICE_REACH = 90
 """Bytes around a word in which a message's standing advice is recognized."""
+
+_LABEL_REACH = 60
+"""Bytes behind a phrase in which the rest of a table's label is recognized."""
 
 _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_")
 
@@ -138,6 +141,8 @@ def _alone(log: LogLines, parts: Sequence[Span], phrase: _Phrase) -> Iterator[in
         if phrase.checks_front and place > 0 and lowered[place - 1] in _WORD:
             continue
         if phrase.checks_back and behind < len(lowered) and lowered[behind] in _WORD:
+            continue
+        if NO_WORDS.match(lowered[place : behind + _LABEL_REACH].decode("utf-8", "replace")):
             continue
         if not is_advice(lowered, place, behind):
             yield place

@@ -125,7 +125,8 @@ def read_memory_stats(text: bytes, path: str) -> MemorySummary | None:
         return None
     start = min(places)
     numbers: dict[str, int] = {}
-    for name, printed in _STAT.findall(text[max(0, start - STATS_REACH_BYTES) : start + STATS_REACH_BYTES]):
+    reach = text[max(0, start - STATS_REACH_BYTES) : start + STATS_REACH_BYTES]
+    for name, printed in _STAT.findall(reach):
         value = int(printed)
         if abs(value) <= max(quantities.LARGEST_BYTES, quantities.LARGEST_COUNT) * 1024:
             numbers.setdefault(name.decode(), value)
@@ -135,16 +136,20 @@ def read_memory_stats(text: bytes, path: str) -> MemorySummary | None:
     current = {metric: known[f"{name}.all.current"] for name, metric in _STAT_BYTES.items() if f"{name}.all.current" in known}
     peak = {metric: known[f"{name}.all.peak"] for name, metric in _STAT_BYTES.items() if f"{name}.all.peak" in known}
     missing = [name for name in ("allocated_bytes", "reserved_bytes") if f"{name}.all.current" not in known]
+    has_nul = b"\0" in reach
     return MemorySummary(
         source=Source(path=path, where=f"line {text.count(10, 0, start) + 1}" if start else ""),
-        gaps=tuple(f"{name}.all is missing: the text is cut" for name in missing),
+        gaps=(
+            *(f"{name}.all is missing: the text is cut" for name in missing),
+            *(["NUL bytes stand in or next to the counters: the text was cut short or overwritten"] if has_nul else []),
+        ),
         device_index=None,
         ooms=known.get("num_ooms"),
         retries=known.get("num_alloc_retries"),
         current=_with_both_names(current),
         peak=_with_both_names(peak),
         counts={name: value for name, value in known.items() if not name.startswith(tuple(_STAT_BYTES))},
-        is_cut=bool(missing),
+        is_cut=bool(missing) or has_nul,
     )
 
 
@@ -233,4 +238,6 @@ def _whole(printed: str) -> int | None:
     """A count; torch ≥ 2.1 prints large ones as "12 K"."""
     parsed = quantities.number_and_unit(printed)
     scale = {"": 1, "K": 1000, "M": 10**6, "B": 10**9}.get(parsed[1]) if parsed else None
-    return round(parsed[0] * scale) if parsed and scale else None
+    if parsed is None or scale is None or abs(parsed[0]) > quantities.LARGEST_COUNT:
+        return None
+    return round(parsed[0] * scale)

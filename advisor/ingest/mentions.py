@@ -204,7 +204,6 @@ memory-growth-option: set_memory_growth | allow_growth | tf_force_gpu_allow_grow
 empty-cache: empty_cache
 fragmentation: fragmentation | fragmented | cannot be utilised | cannot be utilized
     | not releasable | non-releasable | unusable memory | inactive_split
-alloc-retries: num_alloc_retries | cudamalloc retries | alloc_retries | cuda malloc retries
 cudamalloc: cudamalloc | cudafree | hipmalloc | cudahostalloc | cudamalloc call*
 record-stream: record_stream
 watermark: pytorch_mps_high_watermark_ratio | pytorch_mps_low_watermark_ratio
@@ -308,6 +307,13 @@ PHRASES = _phrases(_TABLE)
 """Topic → phrases."""
 
 PATTERNS: dict[str, tuple[str, LazyPattern]] = {
+    "alloc-retries": (
+        "retries",
+        LazyPattern(
+            r"(?i)(?<!\bno )(?<!,)\b(?:num_alloc_retries|alloc_retries|cuda ?malloc retries)\b"
+            r"(?![\"'\])]{0,3}\s{0,12}(?:[:=|]|->)?\s{0,12}(?:0(?:\.0{1,6})?(?![\d.]*\d)|none\b)|[\"']?,\S)"
+        ),
+    ),
     "loss-accumulation": (
         "+=",
         LazyPattern(
@@ -349,6 +355,12 @@ PATTERNS: dict[str, tuple[str, LazyPattern]] = {
     ),
 }
 """Topic → a needle (lower case) and the pattern that a line with it must match, for what no phrase can say."""
+
+NO_WORDS = LazyPattern(
+    r"non-releasable (?:memory|allocs) {1,40}\||inactive_split\.(?:all|small_pool|large_pool)\."
+    r"|fragmentation[\"']?(?: ratio)? ?[:=] ?0(?:\.0{1,6})?(?![\d.]*\d)"
+)
+"""Labels of tables that every healthy job prints too, and a count of none; in lower case, from the phrase on."""
 
 STANDING_ADVICE = (
     b"try setting", b"to avoid fragmentation", b"e.g., cuda graphs", b"e.g., hip graphs", b"reduce gpu memory used by",

@@ -66,8 +66,9 @@ def size_bytes(text: str) -> int | None:
     parsed = number_and_unit(text)
     if parsed is None or parsed[1].lower() not in _MEMORY_UNITS:
         return None
-    scaled = round(parsed[0] * _MEMORY_UNITS[parsed[1].lower()])
-    return scaled if abs(scaled) <= LARGEST_BYTES else None
+    scaled = parsed[0] * _MEMORY_UNITS[parsed[1].lower()]
+    # Compared before it is rounded: a finite number times its unit may be infinite.
+    return round(scaled) if abs(scaled) <= LARGEST_BYTES else None
 
 
 def unit_bytes(text: str) -> int | None:

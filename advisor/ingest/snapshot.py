@@ -11,6 +11,7 @@ from typing import BinaryIO
 import msgspec
 import numpy as np
 
+from advisor.ingest.snapshot_budget import Budget
 from advisor.ingest.snapshot_columns import (
     LARGEST_ADDRESS,
     MOST_CATEGORIES,
@@ -20,7 +21,7 @@ from advisor.ingest.snapshot_columns import (
     event_table,
     whole,
 )
-from advisor.ingest.snapshot_pickle import garbage_collector_off, load_plain_pickle
+from advisor.ingest.snapshot_pickle import READ_AHEAD_BYTES, garbage_collector_off, load_plain_pickle
 from advisor.ingest.snapshot_segments import LARGEST_DEVICE_INDEX, DeviceRows, device_rows
 from advisor.ingest.snapshot_stacks import StackTable
 from advisor.model.errors import UnreadableInput
@@ -38,6 +39,14 @@ KEYS = ("segments", "device_traces")
 
 MOST_BYTES = 1 << 60
 """Sizes that add up to more than this (1 EiB over a whole history) are damage, and would overflow 64-bit sums."""
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+BETWEEN_VALUES = (b",", b":", b"[", b"]", b"{", b"}", b" ", b"\n")
+"""Characters of JSON that stand outside of numbers and words (or within texts)."""
+
+HEAD_BYTES = 64 * 1024
+"""How much of JSON must be sound before the rest is read."""
 
 MOST_ANNOTATIONS = 1_000_000
 
@@ -62,7 +71,11 @@ def read_snapshot(data: bytes | BinaryIO, path: str) -> AllocatorSnapshot:
     """
     try:
         with garbage_collector_off():
-            return _snapshot(_loaded(io.BytesIO(data) if isinstance(data, bytes) else data, path), path)
+            stream = io.BytesIO(data) if isinstance(data, bytes) else data
+            begin = stream.tell()
+            input_bytes = stream.seek(0, io.SEEK_END) - begin
+            stream.seek(begin)
+            return _snapshot(_loaded(stream, path), path, Budget(input_bytes, path))
     except (MemoryError, RecursionError, OverflowError) as error:
         raise UnreadableInput(
             f"{path} cannot be read as an allocator snapshot ({type(error).__name__})",
@@ -78,16 +91,40 @@ def _loaded(stream: BinaryIO, path: str) -> object:
         raise UnreadableInput(f"{path} is empty", REMEDY)
     if first in b"\x80(]}":
         return load_plain_pickle(stream, path)
-    body = stream.read().removeprefix(b"\xef\xbb\xbf")
-    if body.lstrip()[:1] not in (b"{", b"["):
-        raise UnreadableInput(f"{path} is no allocator snapshot: neither a pickle nor JSON", REMEDY)
+    _check_json(stream, path)
+    body = stream.read()
     try:
-        return msgspec.json.decode(body)
+        return msgspec.json.decode(memoryview(body)[len(BYTE_ORDER_MARK) :] if body.startswith(BYTE_ORDER_MARK) else body)
     except (msgspec.DecodeError, UnicodeError) as error:
         raise UnreadableInput(f"{path} is damaged JSON ({str(error)[:80]})", "copy it again, or save it again") from None
 
 
-def _snapshot(loaded: object, path: str) -> AllocatorSnapshot:
+def _check_json(stream: BinaryIO, path: str) -> None:
+    """Refuse what cannot be JSON before gigabytes of it are held in memory; the stream is left where it was."""
+    begin = stream.tell()
+    piece = head = stream.read(HEAD_BYTES)
+    start = head.removeprefix(BYTE_ORDER_MARK)
+    if start.lstrip()[:1] not in (b"{", b"["):
+        raise UnreadableInput(f"{path} is no allocator snapshot: neither a pickle nor JSON", REMEDY)
+    try:
+        # Up to what no number goes across, lest half of one be taken for a wrong one.
+        msgspec.json.decode(start[: max(start.rfind(mark) for mark in BETWEEN_VALUES) + 1])
+    except (msgspec.DecodeError, UnicodeError) as error:
+        if "truncated" not in str(error):  # msgspec's word for what only ends too early
+            raise UnreadableInput(f"{path} is damaged JSON ({str(error)[:80]})", "copy it again, or save it again") from None
+    while piece:
+        if b"\0" in piece:
+            raise UnreadableInput(f"{path} is damaged JSON (it holds NUL bytes)", "copy it again, or save it again")
+        piece = stream.read(READ_AHEAD_BYTES)
+    stream.seek(begin)
+
+
+def _count(values: object) -> int:
+    """Elements that a list claims to have; what should be a list and is none counts as one."""
+    return len(values) if type(values) is list else int(values is not None)
+
+
+def _snapshot(loaded: object, path: str, budget: Budget) -> AllocatorSnapshot:
     if type(loaded) is list:
         loaded = {"segments": loaded}
     if type(loaded) is not dict or not any(type(loaded.get(key)) is list for key in KEYS):
@@ -96,12 +133,17 @@ def _snapshot(loaded: object, path: str) -> AllocatorSnapshot:
             REMEDY,
         )
     problems: Counter[str] = Counter()
-    stacks, categories, texts = StackTable(), Names(MOST_CATEGORIES), Names(MOST_TEXTS)
-    rows = device_rows(loaded.get("segments"), stacks, problems)
+    segment_count = _count(loaded.get("segments"))
     histories = loaded.get("device_traces")
     histories = histories[: LARGEST_DEVICE_INDEX + 1] if type(histories) is list else []
+    event_count = sum(map(_count, histories))
+    budget.spend_entries(segment_count + event_count)
+    stacks, categories, texts = StackTable(budget), Names(MOST_CATEGORIES), Names(MOST_TEXTS)
+    rows = device_rows(loaded.get("segments"), stacks, problems)
     tables = {index: event_table(history, stacks, categories, texts, problems) for index, history in enumerate(histories) if history}
     devices = [_device(index, rows.get(index), tables.get(index)) for index in sorted({*rows, *tables})]
+    if segment_count + event_count and not any(len(device.segments.address) or len(device.events.action) for device in devices):
+        raise UnreadableInput(f"{path} holds {segment_count} segments and {event_count} events, and none can be read", REMEDY)
     _check_sums(devices, path)
     is_from_profiler = bool(categories.names)
     gaps = [f"{count} {problem}, left out" for problem, count in (problems + stacks.problems).items()]
@@ -111,8 +153,6 @@ def _snapshot(loaded: object, path: str) -> AllocatorSnapshot:
         gaps.append("made by the profiler: it knows tensors, not segments, so reserved and cached memory are unknown")
     if loaded.get("host_segments") or loaded.get("host_traces"):
         gaps.append("the history of pinned host memory is not read")
-    if not devices and not any(type(loaded.get(key)) is list and not loaded[key] for key in KEYS):
-        raise UnreadableInput(f"{path} holds no segment and no event that can be read", REMEDY)
     return AllocatorSnapshot(
         source=Source(path=path),
         gaps=tuple(gaps),
@@ -131,7 +171,7 @@ def _device(index: int, rows: DeviceRows | None, events: EventTable | None) -> D
     rows = rows or DeviceRows()
     return DeviceSnapshot(
         index=index,
-        events=events or event_table([], StackTable(), Names(0), Names(0), Counter()),
+        events=events or event_table([], StackTable(Budget(0, "")), Names(0), Names(0), Counter()),
         segments=rows.segment_table(),
         blocks=rows.block_table(),
         pools=tuple(rows.pools),

@@ -6,6 +6,7 @@ import io
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import BinaryIO
 
 from advisor.model.errors import UnreadableInput
@@ -26,6 +27,9 @@ SAFE_TUPLE_COUNT = 20_000
 
 MOST_STACK_BYTES = 1024**3
 """Above this a file is refused: it would hold 6.7 million tuples; a real snapshot holds one a segment and, from 2.12 on, one an event."""
+
+STACK_GROWTH = 16
+"""How many times larger the next stack is: a file is read again three times at most, and mostly for a sixteenth of it."""
 
 SNIPPET = 80
 """Characters of a hostile name that are repeated in an error."""
@@ -72,7 +76,7 @@ def load_plain_pickle(stream: BinaryIO, path: str) -> object:
         UnreadableInput: it is no pickle, is damaged, or asks for anything but plain data.
     """
     try:
-        return _on_a_deep_stack(lambda: _PlainUnpickler(_peekable(stream)).load(), stream)
+        return _load(stream)
     except RefusedGlobal as refusal:
         raise UnreadableInput(f"{path} is a pickle that holds more than plain data, {refusal}", REMEDY) from None
     except MemoryError:
@@ -85,23 +89,59 @@ def load_plain_pickle(stream: BinaryIO, path: str) -> object:
         ) from None
 
 
-def _peekable(stream: BinaryIO) -> io.BufferedReader:
-    return io.BufferedReader(stream, READ_AHEAD_BYTES)  # type: ignore[arg-type] # every binary stream has readinto
+class _TupleCountError(Exception):
+    """More tuple opcodes may have been read than the stack suffices for; holds how many."""
+
+    def __init__(self, tuple_count: int) -> None:
+        super().__init__(f"{tuple_count} tuples")
+        self.tuple_count = tuple_count
 
 
-def _on_a_deep_stack(load: Callable[[], object], stream: BinaryIO) -> object:
-    """Run `load` where the deepest tuple that the file could hold can be hashed without running off the stack."""
+class _CountingTuples(io.RawIOBase):
+    """A stream that counts the tuple opcodes in what is read from it, and stops above a number of them."""
+
+    def __init__(self, stream: BinaryIO, most: int) -> None:
+        super().__init__()
+        self._stream = stream
+        self._most = most
+        self._tuple_count = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # RawIOBase takes any buffer; a BufferedReader's are these
+        # In pieces: a claimed length of gigabytes is asked for in one call.
+        piece = self._stream.read(min(len(buffer), READ_AHEAD_BYTES))
+        self._tuple_count += sum(map(piece.count, TUPLE_OPCODES))
+        if self._tuple_count > self._most:
+            raise _TupleCountError(self._tuple_count)
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+def _load(stream: BinaryIO) -> object:
+    """Unpickle where the deepest tuple that was read so far can be hashed without running off the stack.
+
+    The tuples are counted as the pickle is read, not before, so that one that is wrong at its start is refused there, however long it
+    is. Where there are more than the stack suffices for, it is read again on a larger one.
+    """
     begin = stream.tell()
-    tuple_count = 0
-    while piece := stream.read(READ_AHEAD_BYTES):
-        tuple_count += sum(map(piece.count, TUPLE_OPCODES))
-    stream.seek(begin)
-    if tuple_count <= SAFE_TUPLE_COUNT:
-        return load()
-    needed = tuple_count * STACK_BYTES_PER_TUPLE
-    if needed > MOST_STACK_BYTES:
-        raise pickle.UnpicklingError(f"{tuple_count} tuples")
-    return _in_thread(load, needed)
+    most = SAFE_TUPLE_COUNT
+    while True:
+        stream.seek(begin)
+        load = partial(_load_counting, stream, most)
+        try:
+            return load() if most == SAFE_TUPLE_COUNT else _in_thread(load, most * STACK_BYTES_PER_TUPLE)
+        except _TupleCountError as more:
+            largest = MOST_STACK_BYTES // STACK_BYTES_PER_TUPLE
+            if more.tuple_count > largest:
+                raise
+            while most < more.tuple_count:
+                most = min(most * STACK_GROWTH, largest)
+
+
+def _load_counting(stream: BinaryIO, most: int) -> object:
+    return _PlainUnpickler(io.BufferedReader(_CountingTuples(stream, most), READ_AHEAD_BYTES)).load()
 
 
 def _in_thread(load: Callable[[], object], stack_bytes: int) -> object:

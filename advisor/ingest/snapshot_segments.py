@@ -97,7 +97,9 @@ def device_rows(values: object, stacks: StackTable, problems: Counter[str]) -> d
 def _block_rows(segment: dict[str, object], number: int, start: int, stacks: StackTable, problems: Counter[str]) -> list[Row]:
     rows: list[Row] = []
     address = start
-    for block in entries_of(segment.get("blocks"), "lists of blocks", problems):
+    blocks = segment.get("blocks")
+    stacks.budget.spend(len(blocks) if type(blocks) is list else 0)
+    for block in entries_of(blocks, "lists of blocks", problems):
         size = whole(block.get("size"), LARGEST_BYTES)
         state = block.get("state")
         code = STATES.get(state) if type(state) is str else None
@@ -122,7 +124,9 @@ def _live_use(block: dict[str, object], requested: int, stacks: StackTable, prob
         frames = block.get("frames")
         # An empty list is also what a block from before the recording has, so it says nothing of the thread.
         return (stacks.index(frames) if frames else NOT_RECORDED), requested
-    history = entries_of(block.get("history"), "histories of blocks", problems)
+    history = block.get("history")
+    stacks.budget.spend(len(history) if type(history) is list else 0)
+    history = entries_of(history, "histories of blocks", problems)
     if not history:
         return NOT_RECORDED, requested
     newest = history[0]

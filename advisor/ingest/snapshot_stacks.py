@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from advisor.ingest.snapshot_budget import Budget
 from advisor.model.failure import Frame
 from advisor.model.snapshot import NOT_RECORDED
 
@@ -18,11 +19,16 @@ class StackTable:
     Equal frames of a pickled snapshot are one and the same dictionary, so a stack is recognized by the identities of its frames; the
     table keeps those frames alive, lest another dictionary comes to have their identity.
 
+    Args:
+        budget: what every frame of every stack is taken from.
+
     Attributes:
         problems: what was wrong with frames, by kind, counted.
+        budget: the same, for what else the input holds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
         self.frames: list[Frame] = []
         self.stacks: list[tuple[int, ...]] = []
         self.problems: Counter[str] = Counter()
@@ -37,6 +43,7 @@ class StackTable:
             if frames is not None:
                 self.problems["stacks that are no lists"] += 1
             return NOT_RECORDED
+        self.budget.spend(len(frames))
         key = tuple(map(id, frames))
         found = self._remembered.get(key)
         if found is not None:
@@ -65,6 +72,7 @@ class StackTable:
         for entry in entries:
             frames = entry.get("frames")
             if frames and type(frames) is list:
+                self.budget.spend(len(frames))  # also what is only compared takes time
                 if frames != last[0]:
                     guess = following.get(last[1], nothing)
                     if frames != guess[0]:

@@ -125,3 +125,30 @@ def test_shapes_that_do_not_fit_the_operator_are_unknown_and_not_zero(name, dims
 def test_the_size_of_an_argument_is_its_elements_times_theirs():
     assert tensor_bytes("[[4, 5], []]", '["c10::Half", "Scalar"]') == 40
     assert tensor_bytes("[[4, 5], []]", '["c10::Half", "Scalar"]', 1) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "dims"),
+    [
+        ("aten::mm", [[-1000000, 64], [64, 64]]),
+        ("aten::mm", [[-8, -8], [-8, 8]]),
+        ("aten::mm", [[2**40, 2**40], [2**40, 8]]),
+        ("aten::mm", [[2**31, 2**31], [2**31, 2**31]]),
+        ("aten::mm", [[10**400, 1], [1, 1]]),
+        ("aten::mm", [[True, 8], [8, 8]]),
+        ("aten::add", [[-4, 8], [8]]),
+        ("aten::copy_", [[-4], [-4]]),
+        ("aten::_softmax", [[-4, 8]]),
+    ],
+)
+def test_shapes_that_no_tensor_has_tell_nothing(name, dims):
+    assert work(name, dims, [FP32] * len(dims)) is None
+
+
+def test_a_convolution_whose_window_is_larger_than_its_input_tells_nothing():
+    dims = [[1, 1, 2, 2], [1, 1, 9, 9], [], [], [], []]
+    assert work("aten::convolution", dims, inputs=["", "", "", "[1, 1]", "[0, 0]", "[1, 1]"]) is None
+
+
+def test_a_tensor_of_a_negative_size_has_no_bytes():
+    assert tensor_bytes("[[-4, 8]]", '["float"]') is None

@@ -10,7 +10,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from advisor.ingest.decompress import InflationLimits, decompressed
+from advisor.ingest.decompress import MEMBER_LIMIT, READ_BYTES, InflationLimits, decompressed
 from advisor.model.errors import UnreadableInput
 
 LINES = b"".join(b"line %d of a log\n" % number for number in range(20_000))
@@ -112,3 +112,19 @@ def test_a_zstd_frame_that_wants_a_huge_window_is_refused():
 
 def test_an_empty_stream_is_empty():
     assert opened(b"").read() == b""
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+@pytest.mark.parametrize("content", [b"", b"a"])
+def test_too_many_members_are_refused_soon(pack, content):
+    stream = opened(pack(content) * (MEMBER_LIMIT + 1))
+    started = time.process_time()
+    with pytest.raises(UnreadableInput, match="separately compressed pieces"):
+        in_pieces(stream, READ_BYTES)
+    assert time.process_time() - started < 5  # each copying what is behind it would take several times as long
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
+def test_thousands_of_members_come_out_whole(pack):
+    members = [b"%d\n" % number * (number % 50) for number in range(3000)]
+    assert in_pieces(opened(b"".join(map(pack, members))), 777) == b"".join(members)

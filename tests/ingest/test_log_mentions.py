@@ -87,3 +87,24 @@ def test_topics_are_lower_case_keys_and_stand_in_one_table() -> None:
         assert topic == topic.lower()
         assert phrases
         assert all(phrase == phrase.lower() and phrase.strip("*") for phrase in phrases)
+
+
+@pytest.mark.parametrize(
+    ("text", "topic", "speaks"),
+    [
+        ("cudaMalloc retries: 0", "alloc-retries", False),
+        ("|            CUDA OOMs: 0            |        cudaMalloc retries: 0         |", "alloc-retries", False),
+        ('{"step": 5, "num_alloc_retries": 0}', "alloc-retries", False),
+        ("step,num_alloc_retries,num_ooms", "alloc-retries", False),
+        ("cudaMalloc retries: 3", "alloc-retries", True),
+        ('{"step": 5, "num_alloc_retries": 10}', "alloc-retries", True),
+        ("num_alloc_retries=0\nnum_alloc_retries=2", "alloc-retries", True),
+        ("| Non-releasable memory |     10 MiB |     20 MiB |    100 MiB |     90 MiB |", "fragmentation", False),
+        ('"inactive_split.all.current": 4', "fragmentation", False),
+        ("fragmentation: 0.0", "fragmentation", False),
+        ("much of it is non-releasable", "fragmentation", True),
+        ("memory is fragmented", "fragmentation", True),
+    ],
+)
+def test_counts_of_none_and_labels_of_tables_are_no_words(text: str, topic: str, speaks: bool) -> None:  # noqa: FBT001 - a case of the table
+    assert (topic in topics(text)) is speaks

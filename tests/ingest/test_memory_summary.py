@@ -135,3 +135,17 @@ def test_a_log_without_either_has_none():
     assert not looks_like_memory_summary(b"step 1 memory 3 GB\n")
     assert read_memory_summaries(b"step 1 memory summary: 3 GB\n", "log.txt") == ()
     assert read_memory_stats(b"num_alloc_retries is high\n", "log.txt") is None
+
+
+def test_counters_followed_by_nul_bytes_are_cut():
+    names = ("allocated_bytes.all.current", "reserved_bytes.all.current", "active_bytes.all.current", "num_alloc_retries")
+    text = ("{" + ", ".join(f'"{name}": 7' for name in names)).encode()
+    found = read_memory_stats(text + bytes(100_000), "stats.json")
+    assert found.is_cut
+    assert any("NUL" in gap for gap in found.gaps)
+    assert not read_memory_stats(text + b"}", "stats.json").is_cut
+
+
+def test_a_count_that_its_unit_makes_infinite_is_left_out():
+    text = b"|   PyTorch CUDA memory summary, device ID 0   |\n| Allocations | 1e308 M | 3 | 3 | 3 |\n"
+    assert read_memory_summary(text, "log.txt").counts == {"allocation.all.peak": 3}

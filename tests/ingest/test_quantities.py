@@ -84,3 +84,9 @@ def test_whole_bytes_come_back_exactly(size_bytes):
 def test_a_number_of_a_million_digits_is_no_quantity():
     assert quantities.count("9" * 1_000_000) is None
     assert quantities.size_bytes("9" * 1_000_000 + " MiB") is None
+
+
+@pytest.mark.parametrize("printed", ["1e308 MiB", "-1e308 GiB", "1e308 PB", "99999999999999999999 PiB"])
+def test_a_size_that_its_unit_makes_infinite_is_none(printed):
+    assert quantities.size_bytes(printed) is None
+    assert quantities.memory_bytes(printed) is None

@@ -70,7 +70,8 @@ _STATED = words(
     r"(?:without|no|missing|forgot\w*|not (?:in|under|using|use|used|wrapped in)|did not use|"
     r"does not use|lacks?|outside)\s+(?:a\s+|the\s+|with\s+|any\s+)?[`'\"]?(?:torch\.)?(?:no_grad|inference_mode)"
     r"|(?:no_grad|inference_mode)(?:\(\))?[`'\"]?\s+(?:was |is )?(?:forgotten|missing|not used|removed)"
-    r"|\bvolatile\b|(?:grad(?:ients?)?(?: mode)?|autograd)\s+(?:is\s+|was\s+)?(?:on|enabled)\s+(?:in|during)\s+"
+    r"|\bvolatile\s{0,2}=\s{0,2}true\b|\bvolatile (?:was removed|has no effect|flag)|\bvolatile\b.{0,40}\bvariables?\b"
+    r"|\bvariables?\b.{0,40}\bvolatile\b|(?:grad(?:ients?)?(?: mode)?|autograd)\s+(?:is\s+|was\s+)?(?:on|enabled)\s+(?:in|during)\s+"
     r"(?:eval|valid|infer|test|gener)",
 )
 _GROWS = words(

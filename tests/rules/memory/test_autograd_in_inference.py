@@ -50,3 +50,17 @@ def test_words_by_what_they_say() -> None:
 def test_a_healthy_log_evaluates_too() -> None:
     assert score("running evaluation loop over 500 batches") == 0.0
     assert score("with torch.no_grad(): evaluate") == 0.0
+
+
+@pytest.mark.parametrize(
+    ("text", "speaks_for_it"),
+    [
+        ("x = Variable(data, volatile=True)", True),
+        ("UserWarning: volatile was removed and now has no effect", True),
+        ("the Variable is not volatile in evaluation", True),
+        ("| GPU  Name        | Bus-Id        Disp.A | Volatile Uncorr. ECC |", False),
+        ("Volatile GPU-Util is low", False),
+    ],
+)
+def test_volatile_counts_only_where_it_is_the_flag_of_variables(text: str, speaks_for_it: bool) -> None:  # noqa: FBT001 - a case of the table
+    assert (score(text) == STATED_SCORE) is speaks_for_it
