@@ -70,9 +70,8 @@ class _Chosen:
     """The arguments of some rows of a slice, and where they are."""
 
     def __init__(self, flags: Column, arguments: tuple[Arguments, ...], pids: Values, tids: Values) -> None:
-        self._flags = flags.tolist()
         self.where = np.flatnonzero(flags)
-        self.arguments = list(compress(arguments, self._flags))
+        self.arguments = list(map(arguments.__getitem__, self.where.tolist()))
         self.pids, self.tids = pids, tids
 
     def column(self, field: str) -> Column:
@@ -86,7 +85,7 @@ class _Chosen:
             column = _column(values)
             if fallback is None or (column.min() >= 0 and column.max() <= largest):
                 return column
-        others = repeat(UNKNOWN) if fallback is None else compress(fallback, self._flags)
+        others = repeat(UNKNOWN) if fallback is None else map(fallback.__getitem__, self.where.tolist())
         return _column([_first_number(largest, *pair) for pair in zip(values, others, strict=False)])
 
 

@@ -69,13 +69,15 @@ class Repair:
             UnreadableInput: by far most of what the input holds are no events.
         """
         # As it is first: looking for NaN takes longer than decoding, and most elements of a damaged list are sound.
-        for reader in (msgspec.json.decode, _finite, _lenient):
+        values: Any
+        try:
+            values = msgspec.json.decode(text)
+        except (ValueError, RecursionError):
             try:
-                values: Any = reader(text)
+                values = _lenient(NOT_FINITE.sub(rb"\1null", text))
             except (ValueError, RecursionError):
-                continue
-            return self._sound(values) if isinstance(values, list) else None
-        return None
+                return None
+        return self._sound(values) if isinstance(values, list) else None
 
     def salvaged(self, text: bytes) -> tuple[list[Event], int, bool]:
         """The events of a list that is damaged or cut off, event by event.
@@ -170,14 +172,12 @@ class Repair:
         return kind(**filled)
 
 
-def _finite(text: bytes) -> object:
-    """Values that are no numbers become null."""
-    return msgspec.json.decode(NOT_FINITE.sub(rb"\1null", text))
-
-
-def _lenient(text: bytes) -> object:
-    """Python's own reader takes lone surrogates, NaN and infinities; text that is not UTF-8 is replaced."""
-    return json.loads(NOT_FINITE.sub(rb"\1null", text).decode("utf-8", "replace"))
+def _lenient(finite: bytes) -> object:
+    """Python's own reader takes lone surrogates; text that is not UTF-8 is replaced."""
+    try:
+        return msgspec.json.decode(finite)
+    except (ValueError, RecursionError):
+        return json.loads(finite.decode("utf-8", "replace"))
 
 
 def _number(value: object) -> float | None:

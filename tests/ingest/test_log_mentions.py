@@ -106,5 +106,5 @@ def test_topics_are_lower_case_keys_and_stand_in_one_table() -> None:
         ("memory is fragmented", "fragmentation", True),
     ],
 )
-def test_counts_of_none_and_labels_of_tables_are_no_words(text: str, topic: str, speaks: bool) -> None:  # noqa: FBT001 - a case of the table
+def test_counts_of_none_and_labels_of_tables_are_no_words(text: str, topic: str, speaks: bool) -> None:
     assert (topic in topics(text)) is speaks

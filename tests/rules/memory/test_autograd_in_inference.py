@@ -62,5 +62,5 @@ def test_a_healthy_log_evaluates_too() -> None:
         ("Volatile GPU-Util is low", False),
     ],
 )
-def test_volatile_counts_only_where_it_is_the_flag_of_variables(text: str, speaks_for_it: bool) -> None:  # noqa: FBT001 - a case of the table
-    assert (score(text) == STATED_SCORE) is speaks_for_it
+def test_volatile_counts_only_where_it_is_the_flag_of_variables(text: str, speaks_for_it: bool) -> None:
+    assert (score(text, a_failure(phase=Phase.EVALUATION)) == STATED_SCORE) is speaks_for_it
