@@ -159,7 +159,7 @@ def _step_seconds(trace: KinetoTrace) -> float | None:
 
 def _without_device(trace: KinetoTrace) -> StepBreakdown:
     start, end = window(trace)
-    parts_ns = processor_parts(trace)
+    parts_ns = processor_parts(trace) if end > start else {}
     if trace.has_launches and not trace.mask_of(Category.CONTROL).any():
         note = "launches are recorded and no kernels: the profiler could not read the device, so nothing can be said about how busy it was"
     elif parts_ns:

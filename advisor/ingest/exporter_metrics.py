@@ -201,7 +201,7 @@ def _put(draft: GpuDraft, name: str, number: float) -> None:
         draft.put(name, f"{number:.0f} B" if abs(number) < quantities.LARGEST_BYTES else repr(number))
     elif name == "performance_state":
         draft.put(name, f"P{number:.0f}")
-    elif number == math.floor(number) and abs(number) < quantities.LARGEST_COUNT:
+    elif math.isfinite(number) and abs(number) < quantities.LARGEST_COUNT and number == math.floor(number):
         draft.put(name, f"{number:.0f}")
     else:
         draft.put(name, f"{number:.6f}" if abs(number) < quantities.LARGEST_COUNT else repr(number))

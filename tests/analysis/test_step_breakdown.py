@@ -132,6 +132,13 @@ def test_the_parts_of_a_job_without_a_device_are_the_processors():
     assert sum(found.parts.values()) == pytest.approx(1)
 
 
+def test_a_window_without_length_has_no_parts():
+    for trace in (HandMadeTrace().operator("aten::a", 5, 0), HandMadeTrace().kernel("gemm", 5, 0, launched=False)):
+        (found,) = step_breakdown(trace.read())
+        assert found.parts == found.seconds == {}
+        assert found.busy_ratio is None
+
+
 def test_launches_without_kernels_are_named_as_missing_evidence():
     trace = HandMadeTrace()
     trace.call("cudaLaunchKernel", 0, 10)

@@ -69,3 +69,11 @@ def test_other_metrics_are_none_of_this():
     text = b"# TYPE node_load1 gauge\nnode_load1 0.5\n"
     assert not looks_like_exporter_metrics(text)
     assert read_exporter_metrics(text, "scrape.prom") is None
+
+
+def test_a_ratio_beyond_floats_is_left_out() -> None:
+    reading = read_exporter_metrics(
+        b'nvidia_smi_utilization_gpu_ratio{uuid="a"} 1.7e308\nnvidia_smi_memory_total_bytes{uuid="a"} 1024\n', "m"
+    )
+    assert reading is not None
+    assert reading.gpus[0].gpu_utilization_ratio is None
