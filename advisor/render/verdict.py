@@ -1,6 +1,7 @@
 """The one line that a report begins with, and for a healthy run the reasons."""
 
 from advisor.model.finding import Severity
+from advisor.model.memory import MemoryLedger
 from advisor.model.report import Report
 from advisor.model.step_time import Bound
 
@@ -43,9 +44,16 @@ def _nothing_wrong(report: Report) -> str:
         return "No verdict on speed: what was recorded does not show where the time goes."
     if time is not None and time.busy_ratio is not None and time.busy_ratio < HEALTHY_BUSY_RATIO:
         return f"No cause found, yet the device was busy only {time.busy_ratio:.1%} of {time.window_seconds:.3g} s."
+    if time is None and report.memory is not None and _is_mostly_unattributed(report.memory):
+        return "No verdict on memory: what was recorded does not show what most of it is."
     if time is None and report.memory is None:
         return f"No problem found: {report.checked_count} rules looked at what was read and none found one."
     return f"Nothing wrong found: {report.checked_count} rules were checked and none found a problem."
+
+
+def _is_mostly_unattributed(ledger: MemoryLedger) -> bool:
+    """Whether half of what was live is not attributed."""
+    return bool(ledger.allocated_bytes) and 2 * ledger.entry("unattributed") > (ledger.allocated_bytes or 0)
 
 
 def reasons(report: Report) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from advisor.model.finding import Severity
 from advisor.model.report import Report
 from advisor.render.markdown import as_markdown
 from advisor.render.text import as_text
-from advisor.rules.samples import a_breakdown
+from advisor.rules.samples import a_breakdown, a_ledger
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -39,6 +39,11 @@ def test_a_device_that_idles_is_not_called_healthy():
 @pytest.mark.parametrize(("confidence", "start"), [(0.8, "The cause"), (0.79, "Probably"), (0.6, "Not settled")])
 def test_the_verdict_is_no_surer_than_its_confidence(confidence, start):
     assert as_text(a_report(diagnoses=(a_diagnosis(confidence=confidence),))).startswith(start)
+
+
+def test_memory_that_nothing_explains_is_not_called_healthy():
+    ledger = a_ledger(unattributed=60 * 2**30, weights=2**30)
+    assert as_text(a_report(diagnoses=(), time=None, memory=ledger)).startswith("No verdict on memory")
 
 
 def test_a_remark_is_not_a_problem():
