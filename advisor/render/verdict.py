@@ -39,6 +39,16 @@ def _nothing_wrong(report: Report) -> str:
         return "Nothing could be read."
     if report.checked_count == 0:
         return "No verdict: no rule had the evidence it needs."
+    doubt = _doubt(report)
+    if doubt:
+        return doubt
+    if report.time is None and report.memory is None:
+        return f"No problem found: {report.checked_count} rules looked at what was read and none found one."
+    return f"Nothing wrong found: {report.checked_count} rules were checked and none found a problem."
+
+
+def _doubt(report: Report) -> str:
+    """Why the measures do not let the report say that nothing is wrong; empty where they do."""
     time = report.time
     if time is not None and (time.bound is Bound.UNKNOWN and not time.parts):
         return "No verdict on speed: what was recorded does not show where the time goes."
@@ -46,9 +56,7 @@ def _nothing_wrong(report: Report) -> str:
         return f"No cause found, yet the device was busy only {time.busy_ratio:.1%} of {time.window_seconds:.3g} s."
     if time is None and report.memory is not None and _is_mostly_unattributed(report.memory):
         return "No verdict on memory: what was recorded does not show what most of it is."
-    if time is None and report.memory is None:
-        return f"No problem found: {report.checked_count} rules looked at what was read and none found one."
-    return f"Nothing wrong found: {report.checked_count} rules were checked and none found a problem."
+    return ""
 
 
 def _is_mostly_unattributed(ledger: MemoryLedger) -> bool:
