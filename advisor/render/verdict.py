@@ -30,7 +30,7 @@ def verdict(report: Report) -> str:
 
 
 def sureness(confidence: float) -> str:
-    """A confidence as people say it: "right in 9 of 10 such cases" is what the number means."""
+    """A confidence as people say it: "90% sure" means right in nine of ten such cases."""
     return f"{round(confidence * 100)}% sure"
 
 
@@ -65,8 +65,10 @@ def _is_mostly_unattributed(ledger: MemoryLedger) -> bool:
 
 
 def reasons(report: Report) -> tuple[str, ...]:
-    """Why nothing wrong was found: what the evidence and the measures say."""
+    """Why nothing wrong was found: what the evidence and the measures say; not the measures where they leave a doubt."""
     found = list(report.reasons)
+    if _doubt(report):
+        return tuple(found)
     time, memory = report.time, report.memory
     if time is not None and time.busy_ratio is not None:
         found.append(f"the device was busy {time.busy_ratio:.0%} of {time.window_seconds:.3g} s ({time.source})")
