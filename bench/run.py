@@ -4,6 +4,7 @@ Peers live in an environment of their own (.venv-peers), so that what they pin d
 clone, or ADVISOR_CORPUS name it.
 """
 
+import argparse
 import os
 import platform
 import subprocess
@@ -67,15 +68,20 @@ def table_of(script: str, *arguments: str) -> str:
 
 def main() -> None:
     """Run all and write the page."""
-    peer = str(peers())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=5, help="of each comparison; the largest trace, of minutes a run, gets a third")
+    rounds = parser.parse_args().rounds
+    peer = ("--peer-python", str(peers()))
+    start_up = table_of("startup.py")
     with tempfile.TemporaryDirectory() as folder:
-        traced = table_of("trace_against_hta.py", "--peer-python", peer, *traces(Path(folder)))
+        *smaller, largest = traces(Path(folder))
+        traced = table_of("trace_against_hta.py", *peer, "--rounds", str(rounds), *smaller)
+        traced += table_of("trace_against_hta.py", *peer, "--rounds", str(max(1, rounds // 3)), largest)
+    snapshots = table_of("snapshot_against_memory_viz.py", "--torch", sys.executable, "--pairs", str(rounds))
     sections = {
-        "Start-up": table_of("startup.py"),
+        "Start-up": start_up,
         "Profiler traces, against HolisticTraceAnalysis": traced,
-        "Allocator snapshots, against pickle.load and PyTorch's own viewer": table_of(
-            "snapshot_against_memory_viz.py", "--torch", sys.executable
-        ),
+        "Allocator snapshots, against pickle.load and PyTorch's own viewer": snapshots,
     }
     body = "".join(f"\n## {title}\n\n{table.strip()}\n" for title, table in sections.items())
     PAGE.write_text(INTRODUCTION.format(python=platform.python_version(), cores=os.cpu_count()) + body, encoding="utf-8")
