@@ -76,7 +76,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         *smaller, largest = traces(Path(folder))
         traced = table_of("trace_against_hta.py", *peer, "--rounds", str(rounds), *smaller)
-        traced += table_of("trace_against_hta.py", *peer, "--rounds", str(max(1, rounds // 3)), largest)
+        traced += "\n" + table_of("trace_against_hta.py", *peer, "--rounds", str(max(1, rounds // 3)), largest)
     snapshots = table_of("snapshot_against_memory_viz.py", "--torch", sys.executable, "--pairs", str(rounds))
     sections = {
         "Start-up": start_up,
