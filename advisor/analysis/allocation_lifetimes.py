@@ -1,11 +1,11 @@
 """Pair the allocations of a record with their frees, and with the blocks that are live at the dump."""
 
 from collections import Counter
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.model.dataclass import dataclass
 from advisor.model.snapshot import NOT_RECORDED, Action, BlockState, DeviceSnapshot
 
 Rows = NDArray[np.int64]

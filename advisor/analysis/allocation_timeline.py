@@ -1,13 +1,13 @@
 """Replay a device's record: what was live, allocated and reserved after any event, to the byte."""
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.analysis.allocation_lifetimes import Lifetimes, lifetimes
 from advisor.analysis.allocator_rounding import SMALL_REQUEST_BYTES, Rounding
+from advisor.model.dataclass import dataclass
 from advisor.model.snapshot import Action, DeviceSnapshot
 
 Bytes = NDArray[np.int64]

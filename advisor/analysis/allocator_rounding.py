@@ -3,11 +3,10 @@
 From c10/cuda/CUDACachingAllocator.cpp (torch 2.0 to 2.13): `round_size`, `roundup_power2_next_division`, `should_split`.
 """
 
-from dataclasses import dataclass, field
-
 import numpy as np
 from numpy.typing import NDArray
 
+from advisor.model.dataclass import dataclass, field
 from advisor.model.snapshot import AllocatorSnapshot
 
 MINIMUM_BLOCK_BYTES = 512

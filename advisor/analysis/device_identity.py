@@ -1,9 +1,8 @@
 """Which devices of the catalogue a trace or a node's reading names."""
 
-from dataclasses import replace
-
 from advisor.hardware.catalogue import look_up
 from advisor.model.ceilings import DeviceCeilings
+from advisor.model.dataclass import replace
 from advisor.model.node import NodeReading
 from advisor.model.trace import KinetoTrace
 

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +10,7 @@ from advisor.analysis.allocation_timeline import Timeline
 from advisor.analysis.stack_frames import Role
 from advisor.analysis.stack_reading import StackReading
 from advisor.analysis.training_phases import Phases, phases
+from advisor.model.dataclass import dataclass, field
 from advisor.model.snapshot import AllocatorSnapshot, DeviceSnapshot
 
 Rows = NDArray[np.int64]

@@ -2,7 +2,6 @@
 
 import functools
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from advisor.analysis.distinct import distinct_places
 from advisor.analysis.kernel_names import KernelName, is_communication, read_kernel_name
 from advisor.analysis.time_sets import TimeSet
+from advisor.model.dataclass import dataclass
 from advisor.model.trace import HOST_CALLS, Category, KinetoTrace
 
 if TYPE_CHECKING:

@@ -1,13 +1,13 @@
 """The largest batch that fits, and which single changes would make a job fit."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 
 from advisor.analysis.memory_estimate import Capacity, Fit, MemoryEstimate
 from advisor.analysis.model_size import ModelSize
 from advisor.analysis.optimizers import OPTIMIZERS
 from advisor.analysis.training_memory import estimate_training
 from advisor.analysis.training_plan import TrainingPlan
+from advisor.model.dataclass import dataclass, replace
 
 LARGEST_BATCH = 2**20
 ADVISED_RANK = 16

@@ -6,7 +6,8 @@ A model with g trainable parameters of s bytes holds g blocks of s bytes as weig
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from advisor.model.dataclass import dataclass
 
 STATES_PER_PARAMETER = 2
 """Blocks of a parameter's own size that an optimizer keeps for it: Adam and its kin two; more is left unexplained."""

@@ -1,20 +1,20 @@
 """What the host did while a device idled: fetch a batch, wait for the device, or issue its work."""
 
-import re
-from dataclasses import dataclass
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.analysis.blocking_calls import blocking_calls, held_until, moments
 from advisor.analysis.device_timeline import DeviceTimeline
 from advisor.analysis.distinct import distinct
 from advisor.analysis.loader_marks import loader_rows
-from advisor.analysis.named_events import named
 from advisor.analysis.time_sets import TimeSet
+from advisor.model.dataclass import dataclass
 from advisor.model.trace import HOST_CALLS, Category, KinetoTrace
 
 if TYPE_CHECKING:
-    from advisor.model.trace import Flags, Indices, Times
+    from advisor.model.trace import Flags
 
 PAUSE_NS = 100_000
 """Nanoseconds: Python needs 10 to 100 µs to come from one operator to the next (attribute look-ups,
@@ -24,9 +24,6 @@ LATENCY_NS = 100_000
 """Nanoseconds: a kernel starts about 5 µs after its launch, under a profiler up to some tens. One
 that starts later than this after its launch waits for something else."""
 
-WAITING_CALL = re.compile(r"^(?:cuda|hip|cu)\w*Synchronize$|^(?:cuda|hip)Memcpy(?:2D|3D|WithStream|ToSymbol|FromSymbol)?$").search
-"""Calls that return only when the device is done."""
-
 
 @dataclass(frozen=True, eq=False)
 class HostTime:
@@ -34,17 +31,23 @@ class HostTime:
 
     Attributes:
         fetching: inside the data loader's marks.
-        waiting: inside a synchronizing call, and behind it up to the next launch, for as long at
-            most as the call took: without the call the host would be that much further on.
+        waiting: inside a call that waits for the device's results, and behind it; see `held_until`.
+        copying: inside a call that copies to the device itself, from pageable memory.
+        allocating: inside a call that obtains memory from the driver or gives it back.
+        loading: inside a call that brings a kernel's code to the device.
         issuing: inside operators and calls of the threads that launch, pauses of Python between
             them included, and from a launch to its kernel's start.
     """
 
     fetching: TimeSet
     waiting: TimeSet
+    copying: TimeSet
+    allocating: TimeSet
+    loading: TimeSet
     issuing: TimeSet
 
 
+@functools.lru_cache(maxsize=8)  # the breakdown and the measure of waits take it from the same place
 def host_time(trace: KinetoTrace, timeline: DeviceTimeline) -> HostTime:
     """The host's side of a device's trace.
 
@@ -57,18 +60,24 @@ def host_time(trace: KinetoTrace, timeline: DeviceTimeline) -> HostTime:
     launching[trace.thread[launched]] = True
     on_thread: Flags = launching[trace.thread]
     issuing = _issuing(trace, timeline, on_thread)
+    calls = blocking_calls(trace, timeline)
     return HostTime(
         fetching=_fetching(trace, on_thread, issuing),
-        waiting=_waiting(trace, on_thread, np.sort(trace.start_ns[launched])),
+        waiting=TimeSet.union(trace.start_ns[calls.for_results], held_until(trace, calls)),
+        copying=moments(trace, calls.for_copies),
+        allocating=moments(trace, calls.for_memory),
+        loading=moments(trace, calls.for_code),
         issuing=issuing,
     )
 
 
+@functools.lru_cache(maxsize=8)  # the same
 def starved(timeline: DeviceTimeline) -> TimeSet:
     """The device's idle intervals that end in work issued after they began, or in none.
 
     In the others the work that ends them had been issued before the device ran dry: it waited for
-    another stream, another rank or the hardware, and the host could have done nothing.
+    another stream, another rank or the hardware, and the host could have done nothing. What ran before
+    the first work whose launch is recorded was launched before the record began.
     """
     idle = timeline.idle
     if not len(timeline.rows):
@@ -78,8 +87,25 @@ def starved(timeline: DeviceTimeline) -> TimeSet:
     place = np.minimum(place, len(timeline.rows) - 1)
     launch = np.maximum(timeline.launch[place], 0)
     issued_before = timeline.trace.ends_ns(launch) <= idle.start_ns
-    queued = ends_in_work & timeline.has_launch[place] & issued_before
+    has_launch = timeline.has_launch
+    before_record = place < has_launch.argmax()  # 0 where none is recorded
+    queued = ends_in_work & ((has_launch[place] & issued_before) | before_record)
     return TimeSet(idle.start_ns[~queued], idle.end_ns[~queued])
+
+
+def idle_by_cause(trace: KinetoTrace, timeline: DeviceTimeline) -> dict[str, int]:
+    """Nanoseconds in which the device idled, each counted once.
+
+    Of those in which it had run dry by what the host did, a field of `HostTime` in their order; those that end in work issued before
+    are "queued".
+    """
+    host, dry = host_time(trace, timeline), starved(timeline)
+    found = {"queued": timeline.idle.total_ns - dry.total_ns}
+    for name in ("fetching", "waiting", "copying", "allocating", "loading", "issuing"):
+        times: TimeSet = getattr(host, name)
+        found[name] = int(times.within(dry.start_ns, dry.end_ns).sum())
+        dry = dry.minus(times)
+    return found
 
 
 def _issuing(trace: KinetoTrace, timeline: DeviceTimeline, on_thread: "Flags") -> TimeSet:
@@ -104,26 +130,11 @@ def _fetching(trace: KinetoTrace, on_thread: "Flags", issuing: TimeSet) -> TimeS
     marks = loader_rows(trace)
     own = marks[on_thread[marks]]
     others = marks[~on_thread[marks]]
-    fetched = _union(trace, own)
+    fetched = moments(trace, own)
     if not len(others):
         return fetched
-    elsewhere = _union(trace, others).minus(issuing)
+    elsewhere = moments(trace, others).minus(issuing)
     return TimeSet.union(
         np.concatenate((fetched.start_ns, elsewhere.start_ns)),
         np.concatenate((fetched.end_ns, elsewhere.end_ns)),
     )
-
-
-def _waiting(trace: KinetoTrace, on_thread: "Flags", launches_ns: "Times") -> TimeSet:
-    """Waits before the first launch or behind the last are the profiler's own, or the program's."""
-    calls = (on_thread & trace.mask_of(*HOST_CALLS) & named(trace, WAITING_CALL)).nonzero()[0]
-    start, end = trace.start_ns[calls], trace.ends_ns(calls)
-    following = np.searchsorted(launches_ns, end, side="left")
-    between = (following < len(launches_ns)) & (np.searchsorted(launches_ns, start) > 0)
-    start, end = start[between], end[between]
-    until = np.minimum(launches_ns[following[between]], end + (end - start))
-    return TimeSet.union(start, until)
-
-
-def _union(trace: KinetoTrace, rows: "Indices") -> TimeSet:
-    return TimeSet.union(trace.start_ns[rows], trace.ends_ns(rows))

@@ -5,13 +5,13 @@ Weights, KV cache, the running layer, logits, and what is assumed.
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 
 from advisor.analysis.dtype_sizes import BYTES_PER_ELEMENT
 from advisor.analysis.memory_estimate import MemoryEstimate, MemoryItem, overhead_items, total
 from advisor.analysis.model_size import ModelSize
 from advisor.analysis.transformer_activations import kept_tensors, widest_layer_bytes
 from advisor.analysis.transformer_costs import kv_cache_bytes, kv_elements_per_token
+from advisor.model.dataclass import dataclass, replace
 
 SCALES_CEILING_BYTES = 0.0625
 """Scales of a quantized weight, at most: four bytes for 64 weights."""

@@ -2,9 +2,9 @@
 
 import functools
 import re
-from dataclasses import dataclass
 
 from advisor.analysis.word_search import WordSearch
+from advisor.model.dataclass import dataclass
 
 _KINDS: tuple[tuple[str, str], ...] = (
     (

@@ -1,8 +1,8 @@
 """A log's own figures of time → how long a step waits for data, where the trainer prints it."""
 
 import re
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Source
 from advisor.model.failure import LogText
 

@@ -1,9 +1,9 @@
 """The record of an estimate: blocks of memory, what they rest on, and whether they fit a device."""
 
 import enum
-from dataclasses import dataclass
 
 from advisor.model.ceilings import DeviceCeilings
+from advisor.model.dataclass import dataclass
 
 GIBIBYTE = 1024**3
 

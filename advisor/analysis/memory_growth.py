@@ -1,12 +1,11 @@
 """Find memory that grows from step to step: a robust slope of what is live after each optimizer step, and who holds it."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.analysis.device_record import Record
 from advisor.analysis.training_phases import BACKWARD, FORWARD, OPTIMIZER
+from advisor.model.dataclass import dataclass
 
 LEAST_STEPS = 20
 """Fewer steps cannot tell growth from the noise of a warm-up."""

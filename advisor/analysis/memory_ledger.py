@@ -1,7 +1,6 @@
 """Make a closed ledger of each device's memory at the moment that matters: the failure, else the peak, else the dump."""
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -12,6 +11,7 @@ from advisor.analysis.device_record import Attribution, Record, record_of
 from advisor.analysis.memory_attribution import attribute
 from advisor.analysis.segment_replay import SegmentState, segments_at
 from advisor.analysis.stack_reading import UNRECORDED, read_stacks
+from advisor.model.dataclass import dataclass
 from advisor.model.memory import BLOCKS, AllocationSite, Basis, MemoryLedger, Moment
 from advisor.model.snapshot import Action, AllocatorSnapshot
 

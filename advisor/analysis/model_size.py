@@ -1,12 +1,11 @@
 """A model as far as it is known: its whole shape, or only how many parameters it has."""
 
-from dataclasses import dataclass
-
 from advisor.analysis.transformer_parameters import (
     active_parameter_count,
     linear_parameter_count,
     parameter_count,
 )
+from advisor.model.dataclass import dataclass
 from advisor.model.transformer import TransformerShape
 
 

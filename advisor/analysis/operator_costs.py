@@ -1,6 +1,5 @@
 """A trace's operators → time, FLOPs and bytes by recorded shapes, against the device's ceilings."""
 
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +11,7 @@ from advisor.analysis.nesting import parents, self_durations
 from advisor.analysis.operator_rows import operators_of
 from advisor.analysis.operator_work import Work, is_modelled, operator_work
 from advisor.model.ceilings import DeviceCeilings
+from advisor.model.dataclass import dataclass, field
 from advisor.model.kernels import MatmulShape, OperatorCosts
 from advisor.model.step_time import Bound, OperatorCost, StepBreakdown
 from advisor.model.trace import Category, KinetoTrace

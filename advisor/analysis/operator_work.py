@@ -6,8 +6,9 @@ the output written once, as if caches were perfect: a floor, so intensities are 
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import prod
+
+from advisor.model.dataclass import dataclass
 
 ELEMENT_BYTES = {
     "float": 4,

@@ -1,8 +1,7 @@
 """What optimizers keep for each trainable parameter."""
 
-from dataclasses import dataclass
-
 from advisor.analysis.transformer_parameters import weights
+from advisor.model.dataclass import dataclass
 from advisor.model.errors import WrongUsage
 from advisor.model.transformer import TransformerShape
 

@@ -7,9 +7,9 @@ not.
 import enum
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from advisor.analysis.transformer_parameters import weights
+from advisor.model.dataclass import dataclass
 from advisor.model.transformer import TransformerShape
 
 FLOAT32_BYTES = 4

@@ -8,7 +8,6 @@ are counted apart.
 """
 
 import enum
-from dataclasses import dataclass
 
 from advisor.analysis.dtype_sizes import BYTES_PER_ELEMENT
 from advisor.analysis.model_size import ModelSize
@@ -24,6 +23,7 @@ from advisor.analysis.transformer_costs import (
 )
 from advisor.analysis.transformer_parameters import expert_parameter_count
 from advisor.model.ceilings import DeviceCeilings
+from advisor.model.dataclass import dataclass
 from advisor.model.errors import WrongUsage
 from advisor.model.step_time import Bound
 

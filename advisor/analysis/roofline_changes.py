@@ -1,7 +1,6 @@
 """Before and after a change of the model, the batch, the context, the precision or the card."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from advisor.analysis.dtype_sizes import BYTES_PER_ELEMENT, COMPUTE_DTYPE, dtype_named
 from advisor.analysis.model_size import size_of
@@ -12,6 +11,7 @@ from advisor.analysis.transformer_costs import (
     read_ratio,
 )
 from advisor.analysis.transformer_parameters import Part, weights
+from advisor.model.dataclass import dataclass, replace
 from advisor.model.errors import WrongUsage
 from advisor.model.transformer import Experts, TransformerShape
 

@@ -1,11 +1,11 @@
 """Replay a device's segments back from the dump to a moment, and find what is free inside them."""
 
 from bisect import bisect_left
-from dataclasses import dataclass
 
 import numpy as np
 
 from advisor.analysis.allocation_timeline import GROWS, SHRINKS, Timeline
+from advisor.model.dataclass import dataclass
 from advisor.model.snapshot import DeviceSnapshot
 
 

@@ -5,8 +5,8 @@ name: a function called `forward_step` is not a forward pass, and `step` alone i
 """
 
 import enum
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.failure import Frame
 
 

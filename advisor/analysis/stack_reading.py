@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 from advisor.analysis.stack_frames import (
@@ -17,6 +16,7 @@ from advisor.analysis.stack_frames import (
     is_python,
     normalized,
 )
+from advisor.model.dataclass import dataclass
 from advisor.model.failure import Frame
 from advisor.model.snapshot import AllocatorSnapshot
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline, window
 from advisor.analysis.distinct import distinct, median
-from advisor.analysis.host_time import host_time, starved
+from advisor.analysis.host_time import idle_by_cause
 from advisor.analysis.processor_breakdown import NOTE, processor_parts
 from advisor.analysis.steps import steps
 from advisor.analysis.time_sets import TimeSet
@@ -29,6 +29,17 @@ computes less than that."""
 LEAST_LAUNCHED_RATIO = 0.5
 """Of the kernels: with fewer launches recorded, the host's side of the trace is missing."""
 
+LEAST_NOTED_RATIO = 0.01
+"""Of the window, idle inside calls of one kind: less than a hundredth explains nothing."""
+
+OTHER_CAUSES = {
+    "queued": "with work already issued, so that the device waited for another stream, another rank or the hardware",
+    "copying": "while the host copied from ordinary host memory",
+    "allocating": "while the host obtained memory from the driver or gave it back",
+    "loading": "while the host loaded kernels' code",
+}
+"""What counts as other idle time, of `idle_by_cause`, in words."""
+
 _TO_DEVICE = re.compile(r"HtoD").search
 _TO_HOST = re.compile(r"DtoH").search
 
@@ -39,8 +50,9 @@ def step_breakdown(trace: KinetoTrace) -> tuple[StepBreakdown, ...]:
     Every moment of the window (first start to last end of anything that is recorded, Python's
     frames and the profiler's own rows left out) is counted once, in this order: kernels that
     compute, collectives, copies and fills; of the moments without any of these and without work
-    waiting on the device, those in which the host fetched a batch, waited for the device, issued
-    work; and the rest.
+    waiting on the device, those in which the host fetched a batch, waited for the device's results,
+    issued work; and the rest, to which the calls belong in which it copied from pageable memory,
+    obtained driver memory or loaded code: nothing was launched in them.
     """
     devices = trace.active_devices()
     if not devices:
@@ -50,10 +62,11 @@ def step_breakdown(trace: KinetoTrace) -> tuple[StepBreakdown, ...]:
 
 
 def _of_device(trace: KinetoTrace, timeline: DeviceTimeline) -> StepBreakdown:
-    parts_ns = _parts(trace, timeline)
+    idle_ns = idle_by_cause(trace, timeline)
+    parts_ns = _parts(timeline, idle_ns)
     window_ns = sum(parts_ns.values())
     parts = {name: parts_ns[name] / window_ns if window_ns else 0.0 for name in PARTS}
-    notes = _notes(trace, timeline, window_ns)
+    notes = (*_notes(trace, timeline, window_ns), *_other_notes(idle_ns, window_ns))
     is_degenerate = _is_degenerate(timeline, window_ns)
     return StepBreakdown(
         source=trace.source.at(f"device {timeline.device}"),
@@ -71,24 +84,19 @@ def _of_device(trace: KinetoTrace, timeline: DeviceTimeline) -> StepBreakdown:
     )
 
 
-def _parts(trace: KinetoTrace, timeline: DeviceTimeline) -> dict[str, int]:
+def _parts(timeline: DeviceTimeline, idle_ns: dict[str, int]) -> dict[str, int]:
     """Nanoseconds by part; they sum to the window, none is negative."""
     computing = timeline.computing.total_ns
     kernels = _either(timeline.computing, timeline.communicating).total_ns
     busy = timeline.busy.total_ns
-    host = host_time(trace, timeline)
-    dry = starved(timeline)
-    fetching = _inside(dry, host.fetching)
-    waiting = _inside(dry, _either(host.fetching, host.waiting))
-    issuing = _inside(dry, _either(host.fetching, host.waiting, host.issuing))
     return {
         "compute": computing,
         "exposed_communication": kernels - computing,
         "exposed_copies": busy - kernels,
-        "input_wait": fetching,
-        "synchronization": waiting - fetching,
-        "launch": issuing - waiting,
-        "other_idle": timeline.idle.total_ns - issuing,
+        "input_wait": idle_ns["fetching"],
+        "synchronization": idle_ns["waiting"],
+        "launch": idle_ns["issuing"],
+        "other_idle": timeline.idle.total_ns - idle_ns["fetching"] - idle_ns["waiting"] - idle_ns["issuing"],
     }
 
 
@@ -97,10 +105,6 @@ def _either(*sets: TimeSet) -> TimeSet:
         np.concatenate([item.start_ns for item in sets]),
         np.concatenate([item.end_ns for item in sets]),
     )
-
-
-def _inside(dry: TimeSet, times: TimeSet) -> int:
-    return int(times.within(dry.start_ns, dry.end_ns).sum())
 
 
 def _bound(timeline: DeviceTimeline, parts: dict[str, float]) -> Bound:
@@ -148,6 +152,12 @@ def _notes(trace: KinetoTrace, timeline: DeviceTimeline, window_ns: int) -> tupl
     if trace.is_truncated:
         notes.append("the trace is cut off, so its last steps are missing")
     return tuple(notes)
+
+
+def _other_notes(idle_ns: dict[str, int], window_ns: int) -> tuple[str, ...]:
+    """What the other idle time is, as far as it is known."""
+    known = [(words, idle_ns[name]) for name, words in OTHER_CAUSES.items() if idle_ns[name] >= LEAST_NOTED_RATIO * window_ns > 0]
+    return tuple(f"of the idle time for other reasons, {took_ns / 1e6:.3g} ms passed {words}" for words, took_ns in known)
 
 
 def _step_seconds(trace: KinetoTrace) -> float | None:

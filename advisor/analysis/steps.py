@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from advisor.analysis.device_timeline import window
 from advisor.analysis.named_events import named_rows
+from advisor.model.dataclass import dataclass
 from advisor.model.trace import Category, KinetoTrace
 
 if TYPE_CHECKING:

@@ -5,20 +5,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from advisor.analysis.blocking_calls import BlockingCalls, blocking_calls, held_until
 from advisor.analysis.device_timeline import SECOND_NS, DeviceTimeline, device_timeline
 from advisor.analysis.distinct import distinct_places
-from advisor.analysis.loader_marks import loader_rows
-from advisor.analysis.named_events import named_rows
+from advisor.analysis.host_time import host_time, starved
 from advisor.analysis.nesting import parents
 from advisor.analysis.operator_rows import by_external_id
 from advisor.analysis.step_times import steady_steps
-from advisor.analysis.time_sets import TimeSet
 from advisor.model.step_time import StepBreakdown
-from advisor.model.trace import HOST_CALLS, Category, KinetoTrace
+from advisor.model.trace import Category, KinetoTrace
 from advisor.model.waits import Synchronizations, SynchronizationSite
 
 if TYPE_CHECKING:
-    from advisor.model.trace import Indices, Times
+    from advisor.model.trace import Flags, Indices, Times
 
 SITE_COUNT = 20
 """Sites that are listed; the rest is in the sums."""
@@ -29,8 +28,6 @@ COSTLY_CALLS = 200
 LINED_COUNT = 5
 """Sites whose line is looked up: each look-up goes over all Python frames."""
 
-_WAITING_CALL = re.compile(r"^(?:cuda|hip|cu)\w*Synchronize$").match
-_TO_HOST = re.compile(r"DtoH").search
 _LIBRARY = re.compile(r"site-packages|dist-packages|lib/python|(?:^|/)torch/|<built-in|<string>|<frozen|nn\.Module:").search
 
 _USERS_NAME = {
@@ -44,11 +41,11 @@ _USERS_NAME = {
 def synchronizations(trace: KinetoTrace, breakdown: StepBreakdown) -> Synchronizations | None:
     """The waits inside the steps, or inside the window where no step is marked.
 
-    A wait is a synchronizing call, or a copy to the host that blocks. Exposed is the device's idle
-    time inside the call and from its end to the next launch, for as long at most as the call took;
-    idle time inside the loader's marks is the input's and left out. Waits with no launch before or
-    none after them are the profiler's or a benchmark's own, those in leading slow steps belong to
-    the warm-up: neither counts.
+    A wait is a synchronizing call, or a copy to the host that blocks, of a thread that launches work;
+    see `BlockingCalls.for_results`. Exposed is the time in which the device had run dry inside the
+    call and behind it (see `held_until`); idle time inside the loader's marks is the input's and left
+    out. Together they are the breakdown's part for synchronization, but that those in leading slow
+    steps belong to the warm-up and do not count.
 
     Returns:
         None where no launches are recorded, or no device.
@@ -56,8 +53,9 @@ def synchronizations(trace: KinetoTrace, breakdown: StepBreakdown) -> Synchroniz
     if breakdown.device_index is None or not trace.has_launches:
         return None
     timeline = device_timeline(trace, breakdown.device_index)
-    calls = _between_launches(timeline, _inside_steps(trace, _waiting_calls(trace, timeline)))
-    idle_ns = _idle_behind(trace, timeline, calls)
+    waits = blocking_calls(trace, timeline)
+    counts = _inside_steps(trace, waits.for_results)
+    calls, idle_ns = waits.for_results[counts], _idle_behind(trace, timeline, waits)[counts]
     sites = _sites(trace, calls, idle_ns)
     return Synchronizations(
         source=trace.source.at("host"),
@@ -71,55 +69,23 @@ def synchronizations(trace: KinetoTrace, breakdown: StepBreakdown) -> Synchroniz
     )
 
 
-def _waiting_calls(trace: KinetoTrace, timeline: DeviceTimeline) -> "Indices":
-    """Synchronizing calls, and the copying calls that brought something to the host."""
-    waiting = named_rows(trace, _WAITING_CALL, *HOST_CALLS)
-    to_host = np.fromiter((bool(_TO_HOST(name)) for name in trace.names), bool)
-    brings = timeline.has_launch & to_host[trace.name[timeline.rows]]
-    # An asynchronous copy to pinned memory returns before the copy is done and waits for nothing.
-    copying = timeline.launch[brings]
-    copying = copying[trace.ends_ns(copying) >= timeline.end_ns[brings]]
-    return trace.in_order(np.concatenate((waiting, copying)))
-
-
-def _inside_steps(trace: KinetoTrace, calls: "Indices") -> "Indices":
+def _inside_steps(trace: KinetoTrace, calls: "Indices") -> "Flags":
     """Those that begin in a step that is no warm-up; all of them where no step is marked."""
     marked = steady_steps(trace)
     if not len(marked.start_ns):
-        return calls
+        return np.ones(len(calls), dtype=bool)
     place = np.searchsorted(marked.start_ns, trace.start_ns[calls], side="right") - 1
-    inside = (place >= 0) & (trace.start_ns[calls] < marked.end_ns[np.maximum(place, 0)])
-    return calls[inside]
+    inside: Flags = (place >= 0) & (trace.start_ns[calls] < marked.end_ns[np.maximum(place, 0)])
+    return inside
 
 
-def _between_launches(timeline: DeviceTimeline, calls: "Indices") -> "Indices":
-    """Those that begin after a first and end before a last launch of the device's work."""
-    trace, issued = timeline.trace, timeline.launch[timeline.has_launch]
-    if not len(issued):
-        return calls[:0]
-    launched = trace.start_ns[issued]
-    after = trace.start_ns[calls] > launched.min()
-    before = trace.ends_ns(calls) <= launched.max()
-    between: Indices = calls[after & before]
-    return between
-
-
-def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, calls: "Indices") -> "Times":
-    """Idle time of the device that each wait leaves, nanoseconds."""
-    if not len(calls):
-        return np.zeros(0, dtype=np.int64)
-    start, end = trace.start_ns[calls], trace.ends_ns(calls)
-    launched = np.sort(timeline.launch_start_ns)
-    following = np.searchsorted(launched, end, side="left")
-    first = np.where(following < len(launched), launched[np.minimum(following, len(launched) - 1)], end)
-    # Without the wait the host would be that much further on, and no more.
-    until = np.minimum(np.maximum(first, end), end + (end - start))
-    until[:-1] = np.minimum(until[:-1], np.maximum(start[1:], end[:-1]))
-    loading = loader_rows(trace)
-    loads = TimeSet.union(trace.start_ns[loading], trace.ends_ns(loading))
-    idle = timeline.idle.minus(loads) if len(loading) else timeline.idle
-    since = np.maximum(start, np.concatenate(([start[0]], np.maximum.accumulate(end)[:-1])))
-    behind: Times = np.maximum(0, idle.within(np.minimum(since, until), until))
+def _idle_behind(trace: KinetoTrace, timeline: DeviceTimeline, waits: BlockingCalls) -> "Times":
+    """Idle time of the device that each wait leaves, nanoseconds; where waits overlap it is the earlier one's."""
+    start, until = trace.start_ns[waits.for_results], held_until(trace, waits)
+    reached = np.maximum.accumulate(until)
+    since = np.maximum(start, np.concatenate((start[:1], reached[:-1])))
+    dry = starved(timeline).minus(host_time(trace, timeline).fetching)
+    behind: Times = np.maximum(0, dry.within(np.minimum(since, until), until))
     return behind
 
 

@@ -1,8 +1,8 @@
 """An operator table → what share of its time some rows take, by its footer or its percentages."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.tables import OperatorRow, OperatorTable
 
 

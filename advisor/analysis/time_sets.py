@@ -1,9 +1,10 @@
 """Sets of moments as sorted intervals: union, complement, and how much of them lies where."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+
+from advisor.model.dataclass import dataclass
 
 if TYPE_CHECKING:
     from advisor.model.trace import Flags, Indices, Times

@@ -1,12 +1,11 @@
 """What the program was doing when: forward, backward and optimizer runs, by the stacks of the allocations."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
 from advisor.analysis.stack_frames import Role
 from advisor.analysis.stack_reading import StackReading
+from advisor.model.dataclass import dataclass
 from advisor.model.snapshot import NOT_RECORDED, Action, EventTable
 
 Rows = NDArray[np.int64]

@@ -1,8 +1,7 @@
 """How somebody means to train: batch, precision, optimizer, adapters, checkpointing, sharding."""
 
-from dataclasses import dataclass, field, replace
-
 from advisor.analysis.optimizers import OPTIMIZERS, Optimizer
+from advisor.model.dataclass import dataclass, field, replace
 from advisor.model.errors import WrongUsage
 
 

@@ -7,8 +7,8 @@ exactly (torch 2.13, docs/decisions/activations.md).
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.transformer import Norm, TransformerShape
 
 FLOAT32_BYTES = 4.0

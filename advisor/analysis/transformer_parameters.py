@@ -5,8 +5,8 @@ Every count and every size follows from this one list.
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.transformer import Norm, TransformerShape
 
 

@@ -3,16 +3,20 @@
 import argparse
 import os
 import sys
-import threading
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from advisor.cli import exit_codes
 from advisor.cli.intake import gather
+from advisor.cli.terminal import HelpText, colors_wanted, terminal_columns
 from advisor.engine.advise import advise
 from advisor.model.case import Case
+from advisor.model.dataclass import replace
 from advisor.model.errors import UnreadableInput, WrongUsage
 from advisor.model.evidence import Evidence, Source
 from advisor.model.report import Report
+
+if TYPE_CHECKING:
+    import threading
 
 COMMAND_LINE = Source(path="command line")
 
@@ -23,10 +27,13 @@ Files are recognized by their content: logs and tracebacks, allocator snapshots 
 
 PROGRESS_AFTER_SECONDS = 1.0
 
+WIDEST = 100
+"""Columns of a report on a wide terminal: longer lines are hard to read."""
+
 
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's options."""
-    parser = commands.add_parser("diagnose", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = commands.add_parser("diagnose", description=DESCRIPTION, formatter_class=HelpText)
     parser.add_argument("paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input")
     parser.add_argument("--device", metavar="NAME", help="the device, where the files do not say (for example 'NVIDIA A100-SXM4-80GB')")
     parser.add_argument("--model", metavar="NAME_OR_CONFIG", help="the model: a built-in name (llama-3-8b) or a config.json")
@@ -96,18 +103,11 @@ def _rendered(report: Report, arguments: argparse.Namespace) -> str:
         from advisor.render.markdown import as_markdown  # noqa: PLC0415 - the same
 
         return as_markdown(report)
-    from advisor.cli.terminal import colors_wanted  # noqa: PLC0415 - the same
     from advisor.render.text import as_text  # noqa: PLC0415 - the same
 
     to_terminal = not arguments.output and sys.stdout.isatty()
-    width = _terminal_width() if to_terminal else None
+    width = min(terminal_columns(), WIDEST) if to_terminal else None
     return as_text(report, width=width, color=to_terminal and colors_wanted())
-
-
-def _terminal_width() -> int:
-    import shutil  # noqa: PLC0415 - slow to load, and only a terminal has a width
-
-    return min(shutil.get_terminal_size().columns, 100)
 
 
 def _write(text: str, path: str | None) -> None:
@@ -132,23 +132,26 @@ class _Progress:
 
     def __init__(self) -> None:
         self._path = ""
-        self._timer = threading.Timer(PROGRESS_AFTER_SECONDS, self._say)
-        self._timer.daemon = True
+        self._timer: threading.Timer | None = None
 
     def __enter__(self) -> "_Progress":  # noqa: PYI034 - typing.Self is 3.11's
         if sys.stderr.isatty():
+            import threading  # noqa: PLC0415 - only a terminal needs it
+
+            self._timer = threading.Timer(PROGRESS_AFTER_SECONDS, self._say)
+            self._timer.daemon = True
             self._timer.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._timer.cancel()
-        if sys.stderr.isatty():
+        if self._timer is not None:
+            self._timer.cancel()
             sys.stderr.write("\r\x1b[K")
 
     def show(self, path: str) -> None:
         """Remember what is being read, and say it if a second has passed."""
         self._path = path
-        if not self._timer.is_alive() and self._timer.finished.is_set() and sys.stderr.isatty():
+        if self._timer is not None and self._timer.finished.is_set():
             self._say()
 
     def _say(self) -> None:

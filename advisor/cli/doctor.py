@@ -7,9 +7,9 @@ import json
 import shutil
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from advisor.cli import exit_codes
+from advisor.model.dataclass import dataclass
 
 OLDEST_PYTHON = (3, 10)
 

@@ -4,6 +4,7 @@ import argparse
 
 from advisor.cli import exit_codes
 from advisor.cli.number_options import MODEL_HELP
+from advisor.cli.terminal import HelpText
 
 DESCRIPTION = """Say whether a training step, or generation, fits the memory of a device, by
 arithmetic, without running anything.
@@ -36,7 +37,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "estimate",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument(
         "--device",

@@ -1,7 +1,6 @@
 """What `advisor-cli estimate` was asked: the options read to a model, a capacity and a plan."""
 
 import argparse
-from dataclasses import dataclass
 
 from advisor.analysis.dtype_sizes import dtype_named
 from advisor.analysis.fitting import LargestBatch, largest_batch
@@ -24,6 +23,7 @@ from advisor.cli.number_options import (
     whole_number,
 )
 from advisor.hardware.catalogue import require
+from advisor.model.dataclass import dataclass
 from advisor.model.errors import WrongUsage
 
 LARGEST_RANK = 65_536

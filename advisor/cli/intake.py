@@ -6,12 +6,12 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import BinaryIO
 
 from advisor.cli.limits import address_space_limit
 from advisor.ingest.formats import HEAD_BYTES, Format, detect
 from advisor.model.case import Case, Unreadable
+from advisor.model.dataclass import dataclass, replace
 from advisor.model.errors import UnreadableInput
 from advisor.model.evidence import Evidence
 

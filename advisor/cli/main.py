@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from advisor.cli import exit_codes
+from advisor.cli.terminal import HelpText
 from advisor.model.errors import AdvisorError, WrongUsage
 
 COMMANDS = {
@@ -45,7 +46,7 @@ def build_parser(only: str | None = None) -> Parser:
         prog="advisor-cli",
         description="Why did this GPU job run out of memory, why is it slow, and what change helps?",
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and leave")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser, required=True)

@@ -4,6 +4,7 @@ import argparse
 
 from advisor.cli import exit_codes
 from advisor.cli.number_options import LARGEST_CONTEXT_TOKENS, MODEL_HELP, batch_list, whole_number
+from advisor.cli.terminal import HelpText
 from advisor.model.errors import WrongUsage
 
 DESCRIPTION = """Say what a model can reach on a device, and what sets the limit.
@@ -43,7 +44,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "roofline",
         description=DESCRIPTION,
         epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=HelpText,
     )
     parser.add_argument(
         "--device",

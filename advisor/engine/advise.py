@@ -1,7 +1,6 @@
 """`advise(case) -> Report`: the one entry point."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from advisor.engine.collecting import needs_in_words
@@ -12,6 +11,7 @@ from advisor.engine.reasons import reasons_of
 from advisor.engine.resolve import Resolver
 from advisor.engine.views import views
 from advisor.model.case import Case
+from advisor.model.dataclass import replace
 from advisor.model.failure import Failure
 from advisor.model.finding import RuledOut
 from advisor.model.memory import MemoryLedger

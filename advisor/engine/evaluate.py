@@ -1,10 +1,9 @@
 """Evaluate one rule on the views of a case."""
 
-from dataclasses import dataclass, field
-
 from advisor.engine.calibration import calibrated
 from advisor.engine.rank import Scored
 from advisor.engine.resolve import Resolver
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Evidence
 from advisor.model.finding import Finding
 from advisor.rules.registry import Entry

@@ -6,8 +6,9 @@ annotations.
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+from advisor.model.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

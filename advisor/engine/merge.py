@@ -1,9 +1,8 @@
 """Bring together what the views of a case gave: one finding a rule, and the view that the report shows."""
 
-from dataclasses import replace
-
 from advisor.engine.rank import Scored
 from advisor.engine.resolve import Resolver
+from advisor.model.dataclass import replace
 from advisor.model.finding import Observation
 
 

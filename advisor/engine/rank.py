@@ -1,7 +1,6 @@
 """The ranking, as one pure function; docs/ranking.md explains it to users."""
 
-from dataclasses import dataclass
-
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Finding, Severity
 
 UNKNOWN_RESCUE = 0.5

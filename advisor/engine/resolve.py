@@ -1,10 +1,10 @@
 """Find what a rule needs: evidence of the case, or a measure made from it, once."""
 
-from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from advisor.engine.measures import MEASURES, Measure
 from advisor.model.case import Case
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Evidence
 
 E = TypeVar("E", bound=Evidence)

@@ -8,7 +8,8 @@ Ampere its older edition agrees on the numbers below.
 """
 
 import enum
-from dataclasses import dataclass
+
+from advisor.model.dataclass import dataclass
 
 
 class XidClass(enum.Enum):

@@ -5,10 +5,8 @@ allocator printed "GB" for size / 1073741824, vLLM's first V1 messages did the s
 No unit is therefore read as a power of ten.
 """
 
-from dataclasses import dataclass
-from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
-
 from advisor.ingest.lazy_pattern import LazyPattern
+from advisor.model.dataclass import dataclass
 
 _EXPONENTS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 """Power of 1024 by the first letter of the unit."""
@@ -48,14 +46,15 @@ def byte_size(number: str, unit: str) -> ByteSize | None:
     whole, _, fraction = digits.partition(".")
     if not whole.isdecimal() or (fraction and not fraction.isdecimal()):
         return None
-    factor = Decimal(1024) ** exponent
-    size = int((Decimal(digits) * factor).to_integral_value(ROUND_HALF_EVEN))
+    factor, parts = 1024**exponent, 10 ** len(fraction)
+    size, rest = divmod(int(whole + fraction) * factor, parts)
+    if 2 * rest > parts or (2 * rest == parts and size % 2):
+        size += 1
     if size >= UNKNOWN_FROM_BYTES:
         return None
     if factor == 1 and not fraction:
         return ByteSize(size, 0)
-    half_digit = factor / (2 * Decimal(10) ** len(fraction))
-    return ByteSize(size, int(half_digit.to_integral_value(ROUND_CEILING)))
+    return ByteSize(size, -(-factor // (2 * parts)))
 
 
 def first_size(text: str) -> ByteSize | None:

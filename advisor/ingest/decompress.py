@@ -4,9 +4,9 @@ import io
 import re
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import BinaryIO
 
+from advisor.model.dataclass import dataclass
 from advisor.model.errors import UnreadableInput
 
 READ_BYTES = 128 * 1024

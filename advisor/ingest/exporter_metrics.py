@@ -2,11 +2,11 @@
 
 import math
 import re
-from dataclasses import dataclass, field
 
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, REASONS_BY_BIT, GpuDraft
 from advisor.ingest.plain_text import document_lines, left_out_lines
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Source
 from advisor.model.node import NodeReading
 

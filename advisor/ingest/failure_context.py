@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 
 from advisor.ingest.failure_incidents import Incident
@@ -18,6 +17,7 @@ from advisor.ingest.tracebacks import (
     frame_of,
     traceback_above,
 )
+from advisor.model.dataclass import replace
 from advisor.model.evidence import Source
 from advisor.model.failure import Failure, FailureKind, Phase
 

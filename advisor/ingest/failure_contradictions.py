@@ -1,8 +1,7 @@
 """Figures of one message that cannot all be true: none of them is kept, because nothing tells which is wrong."""
 
-from dataclasses import replace
-
 from advisor.ingest.failure_message import FailureText
+from advisor.model.dataclass import replace
 from advisor.model.failure import FailureKind
 
 TOLERANCE_RATIO = 0.02

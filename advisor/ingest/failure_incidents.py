@@ -1,11 +1,11 @@
 """Readings of the same failure made one: what a logger, a traceback, an outer handler and a launcher say of it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 
 from advisor.ingest.failure_message import FailureText
 from advisor.ingest.log_lines import LogLine
 from advisor.ingest.tracebacks import exception_of
+from advisor.model.dataclass import dataclass, field, replace
 
 MOST_FAILURES = 256
 """Different failures that are reported of one log; more are counted in a gap."""

@@ -1,10 +1,10 @@
 """What one message says by itself, before the log around it is looked at, and the collector that recognizers fill."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 from advisor.ingest.byte_sizes import ByteSize, byte_size
 from advisor.ingest.lazy_pattern import LazyPattern
+from advisor.model.dataclass import dataclass, field
 from advisor.model.failure import FailureKind, ProcessMemory
 
 

@@ -1,9 +1,9 @@
 """One GPU while its printed values are collected: every layout of nvidia-smi fills this draft."""
 
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 from advisor.ingest import quantities
+from advisor.model.dataclass import dataclass, field, replace
 from advisor.model.failure import ProcessMemory
 from advisor.model.node import GpuReading
 

@@ -1,7 +1,6 @@
 """Repeated readings of the same GPUs (nvidia-smi -l) as one: the most telling sample of each."""
 
-from dataclasses import replace
-
+from advisor.model.dataclass import replace
 from advisor.model.node import GpuReading
 
 _TELLING = frozenset({"hw_slowdown", "hw_thermal_slowdown", "hw_power_brake", "sw_thermal_slowdown"})

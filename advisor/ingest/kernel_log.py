@@ -3,9 +3,9 @@
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from advisor.ingest.oom_kill import OomDump, mentions_oom
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Source
 from advisor.model.node import KernelEvent, KernelEventKind, KernelLog
 

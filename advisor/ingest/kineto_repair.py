@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -20,6 +19,7 @@ from advisor.ingest.kineto_events import (
     Mark,
     MemoryArguments,
 )
+from advisor.model.dataclass import dataclass
 from advisor.model.errors import UnreadableInput
 
 OWN_BORDER = b"\n  },\n  {"

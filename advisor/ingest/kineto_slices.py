@@ -3,12 +3,12 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeAlias
 
 from advisor.ingest.kineto_events import Event
 from advisor.ingest.kineto_repair import OWN_BORDER, Repair
+from advisor.model.dataclass import dataclass
 from advisor.model.errors import UnreadableInput
 
 BORDER = re.compile(rb"\}\s*(,)\s*\{")

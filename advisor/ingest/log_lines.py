@@ -1,11 +1,11 @@
 """The lines of a log, found by position: only what is looked at is decoded, so that 50 MB cost what their needles cost."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 
 from advisor.ingest.log_prefixes import NOBODY, Speaker, has_srun_labels, plain, without_prefixes
+from advisor.model.dataclass import dataclass
 
 LINE_REACH_BYTES = 8192
 """How far a line is followed to either side of what was found in it: messages are below 3 KiB, and longer lines are data."""

@@ -1,12 +1,12 @@
 """Finds the words of the field in a log; the table is `mentions.py`."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 
 from advisor.ingest.log_lines import LogLine, LogLines
 from advisor.ingest.mentions import NO_WORDS, PATTERNS, PHRASES, STANDING_ADVICE
 from advisor.ingest.tracebacks import is_code_line
+from advisor.model.dataclass import dataclass
 from advisor.model.failure import Mention
 
 MOST_MENTIONS = 8

@@ -2,9 +2,9 @@
 
 import json
 import re
-from dataclasses import dataclass
 
 from advisor.ingest.lazy_pattern import LazyPattern
+from advisor.model.dataclass import dataclass
 
 _INDENTED = frozenset(" \t")
 """A line that begins so has no prefix; most lines of tracebacks do."""

@@ -2,10 +2,10 @@
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from advisor.ingest import quantities
 from advisor.ingest.plain_text import LINE_LIMIT, decode
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Source
 from advisor.model.tables import MemorySummary
 

@@ -5,12 +5,12 @@
 
 import csv
 import re
-from dataclasses import dataclass, field
 
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
 from advisor.ingest.plain_text import document_lines, left_out_lines
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 

@@ -1,10 +1,10 @@
 """`nvidia-smi -L` and `nvidia-smi nvlink --status`: a line a GPU, then its MIG devices or links."""
 
 import re
-from dataclasses import dataclass, field
 
 from advisor.ingest.gpu_draft import GPU_LIMIT
 from advisor.ingest.plain_text import embedded_lines
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 

@@ -4,12 +4,12 @@ Layouts of drivers 390 to 610.
 """
 
 import re
-from dataclasses import dataclass, field, replace
 
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, LOST_WORDS, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
 from advisor.ingest.plain_text import EMBEDDED_REACH_BYTES, embedded_lines
+from advisor.model.dataclass import dataclass, field, replace
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 

@@ -1,12 +1,12 @@
 """`nvidia-smi -q` as text: an indented tree of "Key : value" lines, one block a GPU."""
 
 import re
-from dataclasses import dataclass, field
 
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, LOST_WORDS, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
 from advisor.ingest.plain_text import as_utf8, document_lines, left_out_lines
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading
 

@@ -1,11 +1,11 @@
 """`nvidia-smi -q -x`: the same tree as XML; entities and deep trees are refused."""
 
 import io
-from dataclasses import dataclass, field
 
 from advisor.ingest import quantities
 from advisor.ingest.gpu_draft import GPU_LIMIT, PROCESS_LIMIT, GpuDraft
 from advisor.ingest.gpu_samples import most_telling
+from advisor.model.dataclass import dataclass, field
 from advisor.model.errors import UnreadableInput
 from advisor.model.evidence import Source
 from advisor.model.node import GpuReading, NodeReading

@@ -4,8 +4,8 @@ One kill is one event.
 """
 
 import re
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.node import KernelEvent, KernelEventKind
 
 DUMP_LINES = 4000

@@ -1,10 +1,10 @@
 """The columns of an operator table: what a heading means, in every generation of the profiler."""
 
 import re
-from dataclasses import dataclass
 from typing import Any
 
 from advisor.ingest import quantities
+from advisor.model.dataclass import dataclass
 from advisor.model.tables import OperatorRow
 
 _FLOPS_SCALES = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15}

@@ -3,11 +3,11 @@
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from advisor.ingest import quantities
 from advisor.ingest.operator_columns import INFERRED, Columns, columns_of, expected_shapes, shape_of
 from advisor.ingest.plain_text import LINE_LIMIT, decode, lines_from
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Source
 from advisor.model.tables import OperatorRow, OperatorTable
 

@@ -1,7 +1,6 @@
 """Turn the segments and blocks of an untrusted snapshot into columns, one pair of tables a device."""
 
 from collections import Counter
-from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +13,7 @@ from advisor.ingest.snapshot_columns import (
     whole,
 )
 from advisor.ingest.snapshot_stacks import StackTable
+from advisor.model.dataclass import dataclass, field
 from advisor.model.snapshot import NOT_RECORDED, BlockState, BlockTable, SegmentTable
 
 LARGEST_DEVICE_INDEX = 1023

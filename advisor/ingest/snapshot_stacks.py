@@ -57,6 +57,10 @@ class StackTable:
             self._alive.append(frames)
         return found
 
+    def remembered(self, frames: list[object]) -> int | None:
+        """The index of a stack of the very same frames that was asked for before; None if there was none."""
+        return self._remembered.get(tuple(map(id, frames)))
+
     def column(self, entries: list[dict[str, object]]) -> list[int]:
         """The stack of every entry, by its `frames`.
 

@@ -1,10 +1,10 @@
 """Read a text: a document of one kind is read by its reader; in a log every reader that recognizes something contributes."""
 
 import importlib
-from dataclasses import dataclass
 
 from advisor.ingest.formats import UTF16_MARKS
 from advisor.ingest.log_text import read_log
+from advisor.model.dataclass import dataclass
 from advisor.model.errors import UnreadableInput
 from advisor.model.evidence import Evidence
 

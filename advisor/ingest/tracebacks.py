@@ -2,12 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice
 
 from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.ingest.log_lines import LogLine
 from advisor.ingest.log_prefixes import Speaker
+from advisor.model.dataclass import dataclass
 from advisor.model.failure import Frame
 
 MOST_FRAMES = 200

@@ -1,9 +1,9 @@
 """A case: all the evidence about one job, or about one rank of it."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeVar
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 
 E = TypeVar("E", bound=Evidence)

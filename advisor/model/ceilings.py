@@ -1,8 +1,8 @@
 """What a device can do at most, and what the user declared about the case."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 
 

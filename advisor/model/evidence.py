@@ -1,6 +1,6 @@
 """What every piece of evidence has in common: where it was seen, and what of it is missing."""
 
-from dataclasses import dataclass
+from advisor.model.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

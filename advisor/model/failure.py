@@ -1,8 +1,8 @@
 """What a log or a traceback says: the failure, where it happened, and what else it tells."""
 
 import enum
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 
 

@@ -1,8 +1,8 @@
 """What a rule returns: one finding, with its evidence, its confidence and its remedies."""
 
 import enum
-from dataclasses import dataclass, field
 
+from advisor.model.dataclass import dataclass, field
 from advisor.model.evidence import Source
 
 

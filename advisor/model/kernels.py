@@ -1,7 +1,6 @@
 """Measures of a trace: what its kernels do, how they are launched, and what its operators cost."""
 
-from dataclasses import dataclass
-
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 from advisor.model.step_time import Bound, OperatorCost
 

@@ -2,8 +2,8 @@
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 
 BLOCKS = (

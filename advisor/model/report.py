@@ -1,8 +1,7 @@
 """The report: ranked diagnoses, the memory ledger, the breakdown of time, and what could not be checked."""
 
-from dataclasses import dataclass
-
 from advisor.model.case import Unreadable
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Finding
 from advisor.model.memory import MemoryLedger
 from advisor.model.step_time import OperatorCost, StepBreakdown

@@ -5,9 +5,9 @@ Numpy is named in annotations only; this module itself needs the standard librar
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 from advisor.model.failure import Frame
 

@@ -1,8 +1,8 @@
 """Text tables that PyTorch prints: operator tables, memory summaries and statistics."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 
 

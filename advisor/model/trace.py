@@ -1,9 +1,9 @@
 """A torch.profiler (Kineto) trace as columns: one row an event that has a duration."""
 
 import enum
-from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, TypeAlias
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 
 if TYPE_CHECKING:  # the model needs the standard library only; the arrays are made by ingest
@@ -250,6 +250,7 @@ class KinetoTrace(Evidence):
     def digest(self) -> str:
         """A hash of all columns, tables and attributes, hexadecimal."""
         import hashlib  # noqa: PLC0415 - only comparisons need it
+        from dataclasses import fields  # noqa: PLC0415 - the same
 
         state = hashlib.blake2b(digest_size=16)
         for field in fields(self):

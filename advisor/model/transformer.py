@@ -1,8 +1,8 @@
 """The shape of a transformer: what its parameter count, its memory and its FLOPs follow from."""
 
 import enum
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 
 

@@ -1,7 +1,6 @@
 """Measures of a trace: what its device waits for, and what its steps are made of."""
 
-from dataclasses import dataclass
-
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Evidence
 
 

@@ -1,20 +1,12 @@
 """A report for a terminal: the verdict in one line, why, what to do, what was ruled out."""
 
-import io
-import os
-from collections.abc import Iterable
-
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
-from rich.rule import Rule as Line
-from rich.table import Table
-from rich.text import Text
+from collections.abc import Iterator
 
 from advisor.model.evidence import Source
 from advisor.model.finding import Action, Observation, Severity, Verification
 from advisor.model.report import Diagnosis, Report
 from advisor.render.blocks import Row, memory_rows, memory_title, time_rows, time_title
-from advisor.render.plain import printable
+from advisor.render.layout import Line, colored_text, columns, paragraph, plain_text, shortened_to
 from advisor.render.verdict import reasons, sureness, verdict
 from advisor.rules.wording import bytes_text, count_text, seconds_text
 
@@ -37,6 +29,12 @@ SHOWN_INPUTS = 12
 SHOWN_PATH = 56
 """Characters of a path that are printed: its end tells files apart."""
 
+SHOWN_OPERATORS = 8
+"""Operators in the table, costliest first."""
+
+SHOWN_NAME = 40
+"""Columns of an operator's name; templates of kernels are longer than a line."""
+
 
 def as_text(report: Report, *, width: int | None = None, color: bool = False) -> str:
     """The report as text.
@@ -46,79 +44,143 @@ def as_text(report: Report, *, width: int | None = None, color: bool = False) ->
         width: columns; 80 by default.
         color: whether to write terminal colors.
     """
-    out = io.StringIO()
-    console = Console(
-        file=out,
-        width=width or PLAIN_WIDTH,
-        force_terminal=color,
-        no_color=not color,
-        color_system="standard" if color else None,
-        highlight=False,
-        emoji=False,
-        markup=False,
-        legacy_windows=False,
-        _environ={} if color else dict(os.environ),
-    )
-    console.print(Group(*_parts(report)), soft_wrap=False)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()) + "\n"
+    lines = _Page(width or PLAIN_WIDTH).report(report)
+    return colored_text(lines) if color else plain_text(lines)
 
 
-def _parts(report: Report) -> Iterable[RenderableType]:
-    yield _verdict(report)
-    for line in report.read[:SHOWN_INPUTS]:
-        path, _, kinds = line.rpartition(": ")
-        yield _indented(f"read {kinds} from {shortened(path)}", "dim")
-    if len(report.read) > SHOWN_INPUTS:
-        yield _indented(f"and {count_text(len(report.read) - SHOWN_INPUTS, 'more input')}", "dim")
-    problems = [item for item in report.diagnoses if item.finding.severity > Severity.INFO]
-    if not problems:
-        yield from (_indented(f"because {reason}") for reason in reasons(report))
-    in_full = [item for item in report.diagnoses[:FULL_DIAGNOSES] if item.rank == 1 or item.confidence >= LEAST_FULL_CONFIDENCE]
-    for diagnosis in in_full:
-        yield from _diagnosis(diagnosis, has_one_input=len(report.read) == 1)
-    yield from _others(tuple(item for item in report.diagnoses if item not in in_full))
-    if report.memory and (rows := memory_rows(report.memory)):
-        yield from _table(memory_title(report.memory), rows, report.memory.notes)
-    if report.time and (report.time.parts or report.time.notes):
-        yield from _table(time_title(report.time), time_rows(report.time), report.time.notes)
-    if report.operators:
-        yield from _operators(report)
-    yield from _unchecked(report)
+class _Page:
+    """The parts of a report as lines of one width."""
+
+    def __init__(self, width: int) -> None:
+        self._width = width
+
+    def report(self, report: Report) -> Iterator[Line]:
+        problems = [item for item in report.diagnoses if item.finding.severity > Severity.INFO]
+        yield from self._text(verdict(report), COLORS[problems[0].finding.severity] if problems else "bold green")
+        yield from self._inputs(report.read)
+        if not problems:
+            for reason in reasons(report):
+                yield from self._text(f"because {reason}", indent=2)
+        in_full = [item for item in report.diagnoses[:FULL_DIAGNOSES] if item.rank == 1 or item.confidence >= LEAST_FULL_CONFIDENCE]
+        for diagnosis in in_full:
+            yield from self._diagnosis(diagnosis, has_one_input=len(report.read) == 1)
+        yield from self._others(tuple(item for item in report.diagnoses if item not in in_full))
+        if report.memory and (rows := memory_rows(report.memory)):
+            yield from self._shares(memory_title(report.memory), rows, report.memory.notes)
+        if report.time and (report.time.parts or report.time.notes):
+            yield from self._shares(time_title(report.time), time_rows(report.time), report.time.notes)
+        if report.operators:
+            yield from self._operators(report)
+        yield from self._unchecked(report)
+        yield from self._rests_on(report)
+
+    def _text(self, text: str, style: str = "", indent: int = 0) -> Iterator[Line]:
+        yield from paragraph((text, style), width=self._width, indent=indent)
+
+    def _heading(self, text: str) -> Iterator[Line]:
+        yield ()
+        yield from self._text(text, "bold")
+
+    def _bullet(self, mark: str, text: str, aside: str = "") -> Iterator[Line]:
+        spans = ((text, ""), (f" {aside}", "dim")) if aside else ((text, ""),)
+        yield from paragraph(*spans, width=self._width, indent=2, mark=mark)
+
+    def _inputs(self, read: tuple[str, ...]) -> Iterator[Line]:
+        for line in read[:SHOWN_INPUTS]:
+            path, _, kinds = line.rpartition(": ")
+            yield from self._text(f"read {kinds} from {shortened(path)}", "dim", indent=2)
+        if len(read) > SHOWN_INPUTS:
+            yield from self._text(f"and {count_text(len(read) - SHOWN_INPUTS, 'more input')}", "dim", indent=2)
+
+    def _diagnosis(self, diagnosis: Diagnosis, *, has_one_input: bool) -> Iterator[Line]:
+        finding = diagnosis.finding
+        heading = f"{diagnosis.rank}. {diagnosis.code} {diagnosis.name}"
+        yield ()
+        yield (heading, COLORS[finding.severity]), (f" {'-' * (self._width - len(heading) - 1)}", "dim")
+        yield from self._text(f"{finding.severity.name.lower()}, {sureness(diagnosis.confidence)}", "dim")
+        yield from self._text(finding.statement)
+        yield from self._heading("Why")
+        for item in finding.observations:
+            yield from self._bullet("-", item.statement, f"[{_place(item, has_one_input=has_one_input)}]")
+        if finding.actions:
+            yield from self._heading("What to do")
+            for number, action in enumerate(finding.actions, start=1):
+                yield from self._action(f"{number}.", action)
+        if finding.ruled_out:
+            yield from self._heading("Ruled out")
+            for ruled in finding.ruled_out:
+                yield from self._bullet("-", f"{ruled.code}: {ruled.because}")
+        if finding.settles:
+            yield from self._heading("To be sure")
+            yield from self._action("-", finding.settles)
+
+    def _action(self, mark: str, action: Action) -> Iterator[Line]:
+        yield from self._bullet(mark, action.title)
+        if action.change:
+            yield from self._text(action.change, "cyan", indent=6)
+        effect = _effect(action)
+        if effect:
+            yield from self._text(effect, "dim", indent=5)
+
+    def _others(self, diagnoses: tuple[Diagnosis, ...]) -> Iterator[Line]:
+        if diagnoses:
+            yield from self._heading("Also possible")
+        for diagnosis in diagnoses:
+            line = f"{diagnosis.code} {diagnosis.name} ({diagnosis.finding.severity.name.lower()}, {sureness(diagnosis.confidence)})"
+            yield from self._bullet(f"{diagnosis.rank}.", f"{line}: {diagnosis.finding.statement}")
+
+    def _shares(self, title: str, rows: tuple[Row, ...], notes: tuple[str, ...]) -> Iterator[Line]:
+        yield from self._heading(title)
+        if rows:
+            bars = [f"{'#' * round(share * BAR_WIDTH):<{BAR_WIDTH}} {share:4.0%}" for _, _, share in rows]
+            cells = [((label, ""), (figure, ""), (bar, "dim")) for (label, figure, _), bar in zip(rows, bars, strict=True)]
+            yield from columns(cells, width=self._width)
+        for note in notes:
+            yield from self._text(note, "dim", indent=2)
+
+    def _operators(self, report: Report) -> Iterator[Line]:
+        yield from self._heading("Costliest operators")
+        rows = [
+            (
+                (shortened_to(operator.name, SHOWN_NAME), ""),
+                (seconds_text(operator.device_seconds), ""),
+                (count_text(operator.calls, "call"), ""),
+                ("" if operator.bound.value == "UNKNOWN" else operator.bound.value.lower(), ""),
+            )
+            for operator in report.operators[:SHOWN_OPERATORS]
+        ]
+        yield from columns(rows, width=self._width)
+
+    def _unchecked(self, report: Report) -> Iterator[Line]:
+        if not report.skipped:
+            return
+        yield from self._heading(f"Not checked: {count_text(len(report.skipped), 'rule')} lacked evidence")
+        by_need: dict[tuple[tuple[str, ...], str], list[str]] = {}
+        for rule in report.skipped:
+            by_need.setdefault((rule.needs, rule.collect_with), []).append(rule.code)
+        for (needs, how), codes in sorted(by_need.items(), key=lambda pair: -len(pair[1]))[:SHOWN_NEEDS]:
+            verb = "needs" if len(codes) == 1 else "need"
+            yield from self._bullet("-", f"{count_text(len(codes), 'rule')} ({_few(codes)}) {verb} {' and '.join(needs)}: {how}")
+        if len(by_need) > SHOWN_NEEDS:
+            yield from self._bullet("-", "the others need more than one of these, or rarer evidence: --format json lists all")
+
+    def _rests_on(self, report: Report) -> Iterator[Line]:
+        if report.faulted or report.gaps or report.unreadable:
+            yield from self._heading("What this rests on")
+        for fault in report.faulted:
+            yield from self._bullet("!", f"{fault.code} crashed and was left out, a fault of the advisor: {fault.because}")
+        for gap in report.gaps[:SHOWN_INPUTS]:
+            yield from self._bullet("!", gap)
+        for item in report.unreadable[:SHOWN_INPUTS]:
+            yield from self._bullet("!", f"could not read {item.path}: {item.because}")
+        left_out = max(0, len(report.gaps) - SHOWN_INPUTS) + max(0, len(report.unreadable) - SHOWN_INPUTS)
+        if left_out:
+            yield from self._bullet("!", f"and {left_out:,} more of these: --format json lists all")
 
 
-def _verdict(report: Report) -> Text:
-    problems = [item for item in report.diagnoses if item.finding.severity > Severity.INFO]
-    style = COLORS[problems[0].finding.severity] if problems else "bold green"
-    return Text(printable(verdict(report)), style=style)
-
-
-def _diagnosis(diagnosis: Diagnosis, *, has_one_input: bool) -> Iterable[RenderableType]:
-    finding = diagnosis.finding
-    heading = f"{diagnosis.rank}. {diagnosis.code} {diagnosis.name}"
-    yield Text()
-    yield Line(Text(heading, style=COLORS[finding.severity]), align="left", style="dim", characters="-")
-    yield Text(f"{finding.severity.name.lower()}, {sureness(diagnosis.confidence)}", style="dim")
-    yield Text(printable(finding.statement))
-    yield _heading("Why")
-    yield from (_observation(item, has_one_input=has_one_input) for item in finding.observations)
-    if finding.actions:
-        yield _heading("What to do")
-        for number, action in enumerate(finding.actions, start=1):
-            yield from _action(f"{number}.", action)
-    if finding.ruled_out:
-        yield _heading("Ruled out")
-        yield from (_bullet("-", f"{item.code}: {item.because}") for item in finding.ruled_out)
-    if finding.settles:
-        yield _heading("To be sure")
-        yield from _action("-", finding.settles)
-
-
-def _observation(item: Observation, *, has_one_input: bool) -> RenderableType:
-    return _bullet("-", item.statement, f"[{_place(item.source, has_one_input=has_one_input)}]")
-
-
-def _place(source: Source, *, has_one_input: bool) -> str:
+def _place(item: Observation, *, has_one_input: bool) -> str:
     """Where something was seen, short: the file's name, and of a single file only the place inside it."""
+    source: Source = item.source
     name = source.path.rsplit("/", 1)[-1]
     if has_one_input and source.where and source.path != "command line":
         return source.where
@@ -128,15 +190,6 @@ def _place(source: Source, *, has_one_input: bool) -> str:
 def shortened(path: str) -> str:
     """The end of a path, since that tells files apart."""
     return path if len(path) <= SHOWN_PATH else f"...{path[-SHOWN_PATH:]}"
-
-
-def _action(mark: str, action: Action) -> Iterable[RenderableType]:
-    yield _bullet(mark, action.title, indent=2)
-    if action.change:
-        yield Padding(Text(printable(action.change), style="cyan"), (0, 0, 0, 6))
-    effect = _effect(action)
-    if effect:
-        yield _indented(effect, "dim", indent=5)
 
 
 def _effect(action: Action) -> str:
@@ -154,87 +207,5 @@ def _effect(action: Action) -> str:
     return "; ".join(parts)
 
 
-def _others(diagnoses: tuple[Diagnosis, ...]) -> Iterable[RenderableType]:
-    if diagnoses:
-        yield _heading("Also possible")
-    for diagnosis in diagnoses:
-        line = f"{diagnosis.code} {diagnosis.name} ({diagnosis.finding.severity.name.lower()}, {sureness(diagnosis.confidence)})"
-        yield _bullet(f"{diagnosis.rank}.", f"{line}: {diagnosis.finding.statement}")
-
-
-def _table(title: str, rows: tuple[Row, ...], notes: tuple[str, ...]) -> Iterable[RenderableType]:
-    yield _heading(title)
-    if rows:
-        table = Table.grid(padding=(0, 2))
-        table.add_column()
-        table.add_column(justify="right", no_wrap=True)
-        table.add_column(no_wrap=True)
-        for label, figure, share in rows:
-            bar = "#" * round(share * BAR_WIDTH)
-            table.add_row(Text(label), Text(figure), Text(f"{bar:<{BAR_WIDTH}} {share:4.0%}", style="dim"))
-        yield Padding(table, (0, 0, 0, 2))
-    yield from (_indented(note, "dim") for note in notes)
-
-
-def _operators(report: Report) -> Iterable[RenderableType]:
-    yield _heading("Costliest operators")
-    table = Table.grid(padding=(0, 2))
-    table.add_column(overflow="ellipsis", max_width=40, no_wrap=True)
-    for _ in range(3):
-        table.add_column(justify="right", no_wrap=True)
-    for operator in report.operators[:8]:
-        bound = operator.bound.value.lower() if operator.bound.value != "UNKNOWN" else ""
-        table.add_row(
-            Text(printable(operator.name)),
-            Text(seconds_text(operator.device_seconds)),
-            Text(count_text(operator.calls, "call")),
-            Text(bound),
-        )
-    yield Padding(table, (0, 0, 0, 2))
-
-
-def _unchecked(report: Report) -> Iterable[RenderableType]:
-    if report.skipped:
-        yield _heading(f"Not checked: {count_text(len(report.skipped), 'rule')} lacked evidence")
-        by_need: dict[tuple[tuple[str, ...], str], list[str]] = {}
-        for rule in report.skipped:
-            by_need.setdefault((rule.needs, rule.collect_with), []).append(rule.code)
-        for (needs, how), codes in sorted(by_need.items(), key=lambda pair: -len(pair[1]))[:SHOWN_NEEDS]:
-            verb = "needs" if len(codes) == 1 else "need"
-            yield _bullet("-", f"{count_text(len(codes), 'rule')} ({_few(codes)}) {verb} {' and '.join(needs)}: {how}")
-        if len(by_need) > SHOWN_NEEDS:
-            yield _bullet("-", "the others need more than one of these, or rarer evidence: --format json lists all")
-    if report.faulted or report.gaps or report.unreadable:
-        yield _heading("What this rests on")
-    for fault in report.faulted:
-        yield _bullet("!", f"{fault.code} crashed and was left out, a fault of the advisor: {fault.because}")
-    for gap in report.gaps[:SHOWN_INPUTS]:
-        yield _bullet("!", gap)
-    left_out = max(0, len(report.gaps) - SHOWN_INPUTS) + max(0, len(report.unreadable) - SHOWN_INPUTS)
-    for item in report.unreadable[:SHOWN_INPUTS]:
-        yield _bullet("!", f"could not read {item.path}: {item.because}")
-    if left_out:
-        yield _bullet("!", f"and {left_out:,} more of these: --format json lists all")
-
-
 def _few(codes: list[str]) -> str:
     return ", ".join(codes) if len(codes) <= 3 else f"{', '.join(codes[:3])}, ..."  # noqa: PLR2004 - a line holds three
-
-
-def _heading(text: str) -> RenderableType:
-    return Padding(Text(printable(text), style="bold"), (1, 0, 0, 0))
-
-
-def _bullet(mark: str, text: str, aside: str = "", indent: int = 2) -> RenderableType:
-    grid = Table.grid(padding=(0, 1, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    body = Text(printable(text), overflow="fold")
-    if aside:
-        body.append(f" {printable(aside)}", style="dim")
-    grid.add_row(Text(mark), body)
-    return Padding(grid, (0, 0, 0, indent))
-
-
-def _indented(text: str, style: str = "", indent: int = 2) -> RenderableType:
-    return Padding(Text(printable(text), style=style, overflow="fold"), (0, 0, 0, indent))

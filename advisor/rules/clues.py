@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import functools
 import re
-from dataclasses import dataclass
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Observation
 
 if TYPE_CHECKING:
@@ -116,7 +115,7 @@ def in_frames(pattern: Words | re.Pattern[str], failure: Failure | None, *, inne
     for frame in reversed(frames):
         found = search(pattern, frame_text(frame))
         if found is not None:
-            name = PurePosixPath(frame.filename.replace("\\", "/")).name
+            name = frame.filename.replace("\\", "/").rstrip("/").rpartition("/")[2]
             where = f"{name}:{frame.line} in {frame.function}"
             return Clue(
                 text=frame.code or where,

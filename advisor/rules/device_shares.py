@@ -8,9 +8,9 @@ one "Process ..." of a message is mostly this process itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.rules.capacity import CONTEXT_BYTES, reserved_bytes
 
 if TYPE_CHECKING:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.rules.facts import bytes_fact
 from advisor.rules.tensor_shapes import (

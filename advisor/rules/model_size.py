@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Observation
 from advisor.rules.clues import Clue, anywhere, in_words, words
 from advisor.rules.wording import bytes_text, parameters_text

@@ -6,8 +6,8 @@ case cannot have are never imported. `scripts/register_rules.py` writes the tabl
 
 import functools
 import importlib
-from dataclasses import dataclass
 
+from advisor.model.dataclass import dataclass
 from advisor.rules.entries import ENTRIES
 from advisor.rules.rule import Rule
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 import sys
-from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING, cast
+
+from advisor.model.dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,6 +53,8 @@ class Rule:
     @property
     def page(self) -> str:
         """The module's docstring: the rule's page in markdown."""
+        import inspect  # noqa: PLC0415 - slow to load, and only pages need it
+
         return inspect.cleandoc(self.module.__doc__ or "")
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import math
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.rules.clues import Clue, Words, anywhere, in_words, words
 from advisor.rules.wording import GIB, MIB
 

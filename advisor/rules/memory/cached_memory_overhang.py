@@ -26,9 +26,9 @@ a failure has the same picture (MEM902). With a refused request it means fragmen
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Action, Finding, Impact, RuledOut, Severity
 from advisor.rules.allocator_advice import garbage_collection
 from advisor.rules.facts import bytes_fact

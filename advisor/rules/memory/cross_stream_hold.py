@@ -24,9 +24,9 @@ A few waiting blocks are normal wherever communication overlaps with computing. 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Action, Finding, Impact, Severity
 from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule

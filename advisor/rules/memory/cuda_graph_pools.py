@@ -26,9 +26,9 @@ pool and fails at the engine's start too.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.rules.capacity import is_capacity_failure, severity_of, what_would_settle
 from advisor.rules.clues import anywhere, in_frames

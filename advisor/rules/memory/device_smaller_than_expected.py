@@ -24,10 +24,10 @@ Another process (MEM601) takes from what is free, not from the total.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from advisor.model.ceilings import DeviceCeilings
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
 from advisor.rules.capacity import is_capacity_failure, severity_of
 from advisor.rules.clues import quoted

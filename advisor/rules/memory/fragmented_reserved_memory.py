@@ -30,9 +30,9 @@ do not fit at all (MEM102) leave gaps too, but joining them would not help.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import (
     Action,
     Finding,

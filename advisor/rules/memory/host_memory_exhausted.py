@@ -25,9 +25,9 @@ prints "CUDA out of memory".
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.evidence import Source
 from advisor.model.failure import Failure, FailureKind, Phase
 from advisor.model.finding import Action, Finding, Observation, Severity

@@ -21,9 +21,9 @@ Reserved memory near capacity is only cache (MEM402). Inference engines fill the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Action, Finding, Severity
 from advisor.rules.allocator_advice import expandable_segments
 from advisor.rules.blocks import NEAR_CAPACITY_RATIO

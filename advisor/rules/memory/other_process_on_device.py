@@ -27,9 +27,9 @@ cuBLAS and cuDNN takes 0.3 to 1.8 GiB and is this process's own. NCCL's buffers 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.failure import Failure, LogText, ProcessMemory
 from advisor.model.finding import Action, Finding, Impact, Observation, RuledOut, Severity
 from advisor.rules.capacity import (

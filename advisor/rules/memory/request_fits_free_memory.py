@@ -29,9 +29,9 @@ device that is nearly full (MEM102, MEM201) has less free than was asked for.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Action, Finding, RuledOut, Severity
 from advisor.rules.capacity import is_capacity_failure, severity_of
 from advisor.rules.facts import bytes_fact

@@ -23,9 +23,9 @@ did not fail looks alike and is healthy.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.rules.capacity import is_capacity_failure
 from advisor.rules.facts import bytes_fact, count_fact

@@ -24,9 +24,9 @@ shapes (MEM401) has few sizes and long-lived tensors between them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.finding import Finding, Impact, Severity
 from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
 from advisor.rules.allocator_advice import expandable_segments, padded_shapes

@@ -24,9 +24,9 @@ Somebody else's memory on the same device (MEM601). Loading in fp32 what is mean
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.failure import Failure, LogText, Phase
 from advisor.model.finding import Action, Finding, Impact, Prediction, Verification
 from advisor.rules.blocks import block_fact, is_attributed, ledger_severity
