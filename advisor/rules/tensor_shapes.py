@@ -66,7 +66,7 @@ SETTINGS_OF_BATCH = (
 )
 SETTINGS_OF_VOCABULARY = ("vocab_size", "padded_vocab_size", "n_vocab")
 
-_NUMBER = r"(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(k\b)?"
+_NUMBER = r"(?<!\d)(\d{1,3}(?:,\d{3})+|\d+(?:\.\d+)?)\s?(k\b)?"
 _VOCABULARY = words(
     "v",
     rf"\b(?:V|vocab(?:ulary)?(?:[_ ]?size)?)\s*(?:=|:|of|is)?\s*{_NUMBER}|{_NUMBER}[- ](?:token )?vocab",
