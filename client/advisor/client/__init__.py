@@ -1,5 +1,12 @@
-"""The trainer's part of the advisor.
+"""The trainer's part of the advisor: `attach()` watches a training run from inside, and costs it next to nothing.
 
-It holds nothing yet: in this version the advisor reads files that somebody saved (`advisor-cli diagnose`). What will live here runs inside
-other people's training processes, so it may import the standard library, and torch only when it is asked to; a test keeps it so.
+    import advisor.client
+
+    advisor.client.attach()
+
+It imports the standard library, and torch only where the training has loaded it.
 """
+
+from advisor.client.attachment import Attachment, attach
+
+__all__ = ["Attachment", "attach"]
