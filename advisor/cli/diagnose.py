@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from advisor.cli import exit_codes
 from advisor.cli.intake import gather
+from advisor.cli.run_folder import newest_run
 from advisor.cli.terminal import HelpText, colors_wanted, terminal_columns
 from advisor.engine.advise import advise
 from advisor.model.case import Case
@@ -34,7 +35,12 @@ WIDEST = 100
 def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command's options."""
     parser = commands.add_parser("diagnose", description=DESCRIPTION, formatter_class=HelpText)
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="a file, a folder, or - for standard input")
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="PATH",
+        help="a file, a folder, or - for standard input; without any, the newest run that attach() watched",
+    )
     parser.add_argument("--device", metavar="NAME", help="the device, where the files do not say (for example 'NVIDIA A100-SXM4-80GB')")
     parser.add_argument("--model", metavar="NAME_OR_CONFIG", help="the model: a built-in name (llama-3-8b) or a config.json")
     parser.add_argument("--rank", type=int, metavar="N", help="look only at this rank of a distributed job")
@@ -44,15 +50,11 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 def run(arguments: argparse.Namespace) -> int:
     """Diagnose; the exit code says whether anything was found."""
-    if not arguments.paths:
-        raise WrongUsage(
-            "diagnose: no PATH given, and this version has no daemon to ask",
-            "name a log, a snapshot, a trace or a folder: advisor-cli diagnose train.log",
-        )
-    _refuse_to_overwrite(arguments.paths, arguments.output)
+    paths = arguments.paths or [newest_run()]
+    _refuse_to_overwrite(paths, arguments.output)
     declared = _declared(arguments)
     with _Progress() as progress:
-        gathered = gather(arguments.paths, progress=progress.show)
+        gathered = gather(paths, progress=progress.show)
         case = _of_rank(gathered.case, arguments.rank).with_evidence(declared)
         report = replace(advise(case), read=gathered.read)
     for item in report.unreadable:

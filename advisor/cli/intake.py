@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from advisor.cli.limits import address_space_limit
+from advisor.cli.run_folder import KNOWN, is_rank_folder, read_rank_folder
+from advisor.client.spool import RING
 from advisor.ingest.formats import HEAD_BYTES, Format, detect
 from advisor.model.case import Case, Unreadable
 from advisor.model.dataclass import dataclass, replace
@@ -78,10 +80,13 @@ def _files(paths: list[str], unreadable: list[Unreadable]) -> Iterator[str]:
 
 
 def _walk(folder: str) -> list[str]:
-    """Regular files below a folder, sorted; hidden ones and links are left out, so that nothing outside it is read."""
+    """Regular files and ranks of runs below a folder, sorted; hidden ones and links are left out, so that nothing outside it is read."""
     found = []
     for parent, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if RING in names and is_rank_folder(parent):
+            found.append(parent)
+            names = [name for name in names if not KNOWN.fullmatch(name)]  # noqa: PLW2901 - what the folder's own reader leaves
         for name in sorted(names):
             path = os.path.join(parent, name)  # noqa: PTH118 - the user's spelling is kept
             if not name.startswith(".") and os.path.isfile(path) and not os.path.islink(path):  # noqa: PTH113, PTH114 - the same
@@ -91,6 +96,8 @@ def _walk(folder: str) -> list[str]:
 
 def _read(path: str) -> tuple[Evidence, ...]:
     try:
+        if path != "-" and is_rank_folder(path):
+            return read_rank_folder(path)
         with _open(path) as stream:
             found = _parse(stream, path)
     except FileNotFoundError:

@@ -11,6 +11,8 @@ _TRACE = (
     "schedule=schedule(wait=1, warmup=1, active=3)) around a few steps, then export_chrome_trace('trace.json')"
 )
 
+_ATTACH = "advisor.client.attach() in the training, then advisor-cli diagnose"
+
 HOW: dict[str, tuple[str, str]] = {
     "Failure": ("a failure message", "the program's log with the whole error and traceback"),
     "LogText": ("a log", "the program's output, saved to a file"),
@@ -36,6 +38,10 @@ HOW: dict[str, tuple[str, str]] = {
     "NodeReading": ("a reading of the node's GPUs", "nvidia-smi -q > nvidia-smi.txt while the job runs"),
     "KernelLog": ("the kernel's log", "sudo dmesg -T > dmesg.txt"),
     "DeviceCeilings": ("a device of the catalogue", "--device NAME, for example --device 'NVIDIA A100-SXM4-80GB'"),
+    "RunSteps": ("the steps of a run", _ATTACH),
+    "LoopTimes": ("the steps of a run", _ATTACH),
+    "RunEnd": ("how a run ended", _ATTACH),
+    "RunRecord": ("the record of a run", _ATTACH),
     "TransformerShape": ("the model's shape", "--model NAME or --model config.json"),
 }
 

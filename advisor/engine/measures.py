@@ -57,6 +57,7 @@ MEASURES: tuple[Measure, ...] = (
     Measure(makes="StepTimes", needs=("KinetoTrace",), function="step_times:step_times"),
     Measure(makes="OperatorCosts", needs=(*_TIMED, "DeviceCeilings?"), function="operator_costs:operator_costs"),
     Measure(makes="DecodeSigns", needs=(*_TIMED, "OperatorCosts?"), function="decode_signs:decode_signs"),
+    Measure(makes="LoopTimes", needs=("RunSteps",), function="loop_times:loop_times"),
     Measure(makes="DeviceCeilings", needs=("KinetoTrace",), function="device_identity:traced_ceilings"),
     Measure(makes="DeviceCeilings", needs=("NodeReading",), function="device_identity:node_ceilings"),
 )

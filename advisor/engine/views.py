@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from advisor.model.case import Case
 from advisor.model.evidence import Evidence
 
-SUBJECTS = ("Failure", "AllocatorSnapshot", "KinetoTrace", "OperatorTable", "MemorySummary", "KernelLog", "NodeReading")
+SUBJECTS = ("Failure", "AllocatorSnapshot", "KinetoTrace", "OperatorTable", "MemorySummary", "KernelLog", "NodeReading", "RunSteps")
 """Kinds that describe one process or one node: two files of one of them are two subjects. Logs and declarations are context."""
 
 Key = int | str | None
