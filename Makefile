@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 TORCH ?= torch==2.13.0
 
-.PHONY: install demo test check bench docs accept proto clean help
+.PHONY: install demo test check bench docs accept calibrate proto clean help
 
 $(BIN)/advisor-cli: pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -22,11 +22,9 @@ def allocator_record(snapshot: AllocatorSnapshot) -> tuple[AllocatorRecord, ...]
 
 def _record(snapshot: AllocatorSnapshot, account: DeviceAccount) -> AllocatorRecord:
     device, replay = account.record.device, account.timeline
-    events, uses, n = device.events, replay.uses, replay.event_count
-    at_dump = replay.live(n)
-    unrecorded = at_dump[(uses.start[at_dump] < 0) | (uses.start[at_dump] == n)]
-    unrecorded_bytes = int(replay.size_bytes[unrecorded].sum())
-    live_bytes = int(replay.size_bytes[at_dump].sum())
+    events, n = device.events, replay.event_count
+    live_bytes, unrecorded_bytes = _live(account, n)
+    moment_live_bytes, moment_unrecorded_bytes = _live(account, account.moment)
     failures = np.flatnonzero(events.action == Action.OOM)
     failure = int(failures[-1]) if len(failures) else None
     is_alloc = events.action == Action.ALLOC
@@ -41,7 +39,9 @@ def _record(snapshot: AllocatorSnapshot, account: DeviceAccount) -> AllocatorRec
         device_index=device.index,
         event_count=n,
         record_is_complete=bool(is_alloc.any()) and unrecorded_bytes <= (1 - COMPLETE_RATIO) * live_bytes,
-        unrecorded_live_bytes=unrecorded_bytes,
+        moment=account.at,
+        moment_live_bytes=moment_live_bytes,
+        unrecorded_live_bytes=moment_unrecorded_bytes,
         dump_allocated_bytes=replay.allocated_at(n),
         dump_reserved_bytes=reserved,
         peak_allocated_bytes=replay.allocated_at(peak),
@@ -61,6 +61,15 @@ def _record(snapshot: AllocatorSnapshot, account: DeviceAccount) -> AllocatorRec
         growth_bytes_per_step=grown.bytes_per_step if grown else None,
         growth_sites=_growth_sites(account, grown) if grown else (),
     )
+
+
+def _live(account: DeviceAccount, moment: int) -> tuple[int, int]:
+    """Bytes taken at a moment, and those of them without an allocation event."""
+    replay = account.timeline
+    rows = replay.live(moment)
+    start = replay.uses.start[rows]
+    sizes = replay.size_bytes[rows]
+    return int(sizes.sum()), int(sizes[(start < 0) | (start == replay.event_count)].sum())
 
 
 def _phase(account: DeviceAccount, peak: int) -> str:

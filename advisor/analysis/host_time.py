@@ -76,8 +76,8 @@ def starved(timeline: DeviceTimeline) -> TimeSet:
     """The device's idle intervals that end in work issued after they began, or in none.
 
     In the others the work that ends them had been issued before the device ran dry: it waited for
-    another stream, another rank or the hardware, and the host could have done nothing. What ran before
-    the first work whose launch is recorded was launched before the record began.
+    another stream, another rank or the hardware, and the host could have done nothing. What ran in a
+    stream before the first work whose launch is recorded was launched before the record began.
     """
     idle = timeline.idle
     if not len(timeline.rows):
@@ -88,9 +88,17 @@ def starved(timeline: DeviceTimeline) -> TimeSet:
     launch = np.maximum(timeline.launch[place], 0)
     issued_before = timeline.trace.ends_ns(launch) <= idle.start_ns
     has_launch = timeline.has_launch
-    before_record = place < has_launch.argmax()  # 0 where none is recorded
-    queued = ends_in_work & ((has_launch[place] & issued_before) | before_record)
+    queued = ends_in_work & np.where(has_launch[place], issued_before, _launched_before_record(timeline)[place])
     return TimeSet(idle.start_ns[~queued], idle.end_ns[~queued])
+
+
+def _launched_before_record(timeline: DeviceTimeline) -> "Flags":
+    """For the timeline's rows whether a later one of the same stream is the first whose launch is recorded."""
+    streams, joined = timeline.trace.thread[timeline.rows], timeline.has_launch.nonzero()[0]
+    first = np.zeros(len(timeline.trace.threads), dtype=np.intp)
+    first[streams[joined[::-1]]] = joined[::-1]  # of several the last assignment stays: the earliest
+    before: Flags = np.arange(len(streams)) < first[streams]
+    return before
 
 
 def idle_by_cause(trace: KinetoTrace, timeline: DeviceTimeline) -> dict[str, int]:

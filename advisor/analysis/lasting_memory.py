@@ -8,6 +8,7 @@ from advisor.analysis.device_record import Attribution, Flags, Record, Rows
 from advisor.analysis.forward_memory import KEPT_BY_AUTOGRAD
 from advisor.analysis.held_memory import Candidate, share_out
 from advisor.analysis.parameter_sizes import backward_sizes, gradient_sizes, step_sizes
+from advisor.analysis.replaced_states import WHY, replaced_states
 from advisor.analysis.stack_frames import Role
 from advisor.analysis.training_phases import BACKWARD, FORWARD, NEVER, OPTIMIZER
 from advisor.model.snapshot import AllocatorSnapshot
@@ -37,7 +38,7 @@ def parameter_sizes(record: Record, is_gradient: Flags) -> Counter[int]:
     return sizes
 
 
-def lasting_memory(record: Record, found: Attribution, is_state: Flags, *, makes_gradients: bool) -> None:
+def lasting_memory(record: Record, found: Attribution, is_state: Flags, moment: int, *, makes_gradients: bool) -> None:
     """Attribute what outlives the step: weights, gradients of before, states, inputs."""
     uses, steps, rows = record.timeline.uses, record.phases, found.rows
     n = uses.event_count
@@ -61,6 +62,7 @@ def lasting_memory(record: Record, found: Attribution, is_state: Flags, *, makes
         "activations",
         "older than the record and freed in backward",
     )
+    found.decide(replaced_states(record, found, is_state, moment), "temporaries", WHY)
     _inputs(record, found)
     candidates = []
     lasting = is_old & (freed >= n)

@@ -28,7 +28,7 @@ def attribute(record: Record, moment: int) -> Attribution:
     is_state = optimizer_memory(record, found)
     forward_memory(record, found)
     found.parameter_sizes = parameter_sizes(record, is_gradient)
-    lasting_memory(record, found, is_state, makes_gradients=bool(is_gradient.any()))
+    lasting_memory(record, found, is_state, moment, makes_gradients=bool(is_gradient.any()))
     left = np.flatnonzero(found.undecided())
     for at in left.tolist():
         reason = "allocated before the record, or without a stack" if uses.stack[rows[at]] == NOT_RECORDED else "its stack does not tell"

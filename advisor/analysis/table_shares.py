@@ -1,5 +1,6 @@
 """An operator table → what share of its time some rows take, by its footer or its percentages."""
 
+import re
 from collections.abc import Callable, Iterable
 
 from advisor.model.dataclass import dataclass
@@ -24,6 +25,15 @@ class TableShare:
     calls: int | None
     ratio: float
     is_of_listed: bool
+
+
+_OF_A_DEVICE = re.compile(r"^(?:cuda|hip|cu)[A-Z]\w+$|^aten::(?:cudnn_|miopen_)|nccl|Memcpy (?:HtoD|DtoH)|\bcuda\b").search
+"""Names that only a job on a device has: calls of the runtime, its libraries' operators."""
+
+
+def has_device(table: OperatorTable) -> bool:
+    """Whether the job used a device as far as the table shows: it has the device's columns, or names of the runtime or its libraries."""
+    return bool(table.device) or any(_OF_A_DEVICE(row.name) for row in table.rows)
 
 
 def self_cpu_total_seconds(table: OperatorTable) -> float | None:

@@ -52,16 +52,25 @@ def run(arguments: argparse.Namespace) -> int:
     """Diagnose; the exit code says whether anything was found."""
     paths = arguments.paths or [newest_run()]
     _refuse_to_overwrite(paths, arguments.output)
+    return show(report_of(paths, arguments), arguments)
+
+
+def report_of(paths: list[str], arguments: argparse.Namespace) -> Report:
+    """Read the inputs and advise."""
     declared = _declared(arguments)
     with _Progress() as progress:
         gathered = gather(paths, progress=progress.show)
         case = _of_rank(gathered.case, arguments.rank).with_evidence(declared)
-        report = replace(advise(case), read=gathered.read)
+        return replace(advise(case), read=gathered.read)
+
+
+def show(report: Report, arguments: argparse.Namespace) -> int:
+    """Print the report as asked for; the exit code says whether anything was found."""
     for item in report.unreadable:
         sys.stderr.write(f"advisor-cli: {_one_line(f'{item.path}: {item.because}')}\n")
-    if gathered.read or arguments.format == "json":
+    if report.read or arguments.format == "json":
         _write(_rendered(report, arguments), arguments.output)
-    if not gathered.read:
+    if not report.read:
         return exit_codes.UNREADABLE
     return exit_codes.DIAGNOSES_FOUND if report.diagnoses else exit_codes.NOTHING_FOUND
 

@@ -86,10 +86,10 @@ def _nvidia_smi() -> Check:
 
 
 def _catalogue() -> Check:
-    from advisor.hardware.catalogue import device_names  # noqa: PLC0415 - a broken install must still be able to run the other checks
+    from advisor.hardware.catalogue import all_devices  # noqa: PLC0415 - a broken install must still be able to run the other checks
 
-    names = device_names()
-    return Check(name="hardware catalogue", works=bool(names), seen=f"{len(names)} devices", essential=True)
+    devices = all_devices()
+    return Check(name="hardware catalogue", works=bool(devices), seen=f"{len(devices)} devices", essential=True)
 
 
 def _rules() -> Check:

@@ -105,7 +105,11 @@ class _Version(argparse.Action):
 
     def __call__(self, *_: object, **__: object) -> NoReturn:
         metadata = importlib.import_module("importlib.metadata")
-        sys.stdout.write(f"advisor-cli {metadata.version('gpu-advisor')}\n")
+        try:
+            version = metadata.version("gpu-advisor")
+        except metadata.PackageNotFoundError:
+            version = "(a source tree that is not installed: make install)"
+        sys.stdout.write(f"advisor-cli {version}\n")
         sys.exit(exit_codes.NOTHING_FOUND)
 
 

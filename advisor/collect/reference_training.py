@@ -13,10 +13,11 @@ from torch import Tensor, nn
 from torch.profiler import ProfilerActivity, profile, schedule
 from torch.utils.data import DataLoader, Dataset
 
-VOCABULARY = 256
+VOCABULARY = 128
 HIDDEN = 128
 HEADS = 4
 LAYERS = 4
+POSITIONS = 128
 SEQUENCE = 64
 BATCH = 8
 PLANTED_SECONDS_PER_SAMPLE = 0.012
@@ -49,7 +50,7 @@ class TinyGPT(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.tokens = nn.Embedding(VOCABULARY, HIDDEN)
-        self.positions = nn.Embedding(SEQUENCE, HIDDEN)
+        self.positions = nn.Embedding(POSITIONS, HIDDEN)
         self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
         self.norm = nn.LayerNorm(HIDDEN)
         self.head = nn.Linear(HIDDEN, VOCABULARY, bias=False)

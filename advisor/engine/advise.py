@@ -22,6 +22,7 @@ from advisor.rules.rule import Rule
 
 if TYPE_CHECKING:
     from advisor.model.kernels import OperatorCosts
+    from advisor.model.run import LoopTimes
 
 SMALLEST_SEGMENT_BYTES = 2 * 1024**2
 """What PyTorch's caching allocator asks of the driver at the least."""
@@ -64,10 +65,20 @@ def _costs(resolver: Resolver) -> "OperatorCosts | None":
 
 def _time(resolver: Resolver) -> StepBreakdown | None:
     """The breakdown, with the MFU where the shapes and the device's peak are known; one above 1 is a contradiction, hence unknown."""
-    breakdown, costs = resolver.primary(StepBreakdown), _costs(resolver)
+    breakdown, costs = resolver.primary(StepBreakdown) or _loop_breakdown(resolver), _costs(resolver)
     if breakdown is None or costs is None or costs.mfu_ratio is None or costs.mfu_ratio > 1:
         return breakdown
     return replace(breakdown, mfu_ratio=costs.mfu_ratio)
+
+
+def _loop_breakdown(resolver: Resolver) -> StepBreakdown | None:
+    """The breakdown by a watched loop's phases, where no trace gives one."""
+    loops = resolver.named("LoopTimes")
+    if not loops:
+        return None
+    from advisor.analysis.loop_breakdown import loop_breakdown  # noqa: PLC0415 - only runs need it
+
+    return loop_breakdown(cast("LoopTimes", loops[0]))
 
 
 def _shortage_bytes(failure: Failure | None) -> int | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from advisor.ingest.decompress import decompressed
 from advisor.ingest.kineto_columns import Column, Columns
-from advisor.ingest.kineto_events import Begin, Event, decoder, struct_for
+from advisor.ingest.kineto_events import MARKS, Begin, Event, decoder, struct_for
 from advisor.ingest.kineto_header import (
     RECORD,
     log_lines,
@@ -19,6 +19,7 @@ from advisor.ingest.kineto_header import (
     traced_devices,
     whole,
 )
+from advisor.ingest.kineto_lines import lines_of
 from advisor.ingest.kineto_marks import Marks, marks_of
 from advisor.ingest.kineto_repair import Repair
 from advisor.ingest.kineto_slices import DEFAULT_LIMITS, Slices, TraceLimits
@@ -50,7 +51,7 @@ def read_kineto(stream: BinaryIO, path: str, *, limits: TraceLimits = DEFAULT_LI
     reading = _Reading(kind, Repair(decode=decoder(kind).decode, kind=kind))
     slices = Slices(inflated, opening.first, reading.repair, limits)
     with _without_collection():
-        slices.read(reading.take)
+        slices.read(reading.take, reading.take_lines)
     keys, is_whole = outside_events(opening.header, slices.trailer)
     is_truncated = slices.is_truncated or inflated.is_truncated
     gaps = [
@@ -80,6 +81,23 @@ class _Reading:
         if self.columns.row_count == before:
             self.paired_count += sum(isinstance(event, Begin) for event in events)
         self.repair.row_count = self.columns.row_count
+
+    def take_lines(self, text: memoryview) -> bool:
+        """Take over a slice in Kineto's own layout; False, with nothing taken, where it is in another.
+
+        Raises:
+            ValueError: the layout is Kineto's, and what it holds is not.
+            OverflowError: a number does not fit into 64 bits.
+        """
+        lines = lines_of(text)
+        rows = self.columns.prepared_lines(lines) if lines else None
+        if not lines or not rows:
+            return False
+        if lines.marks:
+            self.marks.append(MARKS.decode(b"[" + b",".join(lines.marks) + b"]"))
+        self.columns.append(rows)
+        self.repair.row_count = self.columns.row_count
+        return True
 
     def gaps(self) -> Iterator[str]:
         """What could not be read, a sentence each."""

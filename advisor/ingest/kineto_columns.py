@@ -1,33 +1,39 @@
 """Turn decoded events into columns, a slice of the file at a time."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import compress, repeat
-from operator import attrgetter
+from operator import attrgetter, is_
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import astuple
 
 from advisor.ingest.exact_times import exact_microseconds
 from advisor.ingest.kineto_categories import ELEMENT_BYTES
-from advisor.ingest.kineto_events import UNKNOWN, Arguments, Event, ExactComplete
+from advisor.ingest.kineto_events import NO_TEXT, UNKNOWN, Event, ExactComplete, part_of_arguments
 from advisor.ingest.kineto_labels import (
+    IS_CALL,
     IS_COLLECTIVE,
-    IS_JOINED,
     IS_ON_DEVICE,
     IS_OPERATOR,
     Labels,
+    LineLabels,
     Texts,
     looked_up,
 )
+from advisor.ingest.kineto_lines import Lines
 
 Column: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = Sequence[Any]
 Group: TypeAlias = tuple[Column, dict[str, Column]]
 """Where some rows are, and their values by column."""
+
+Times: TypeAlias = tuple[Column, Column, Column]
+Decoder: TypeAlias = "msgspec.json.Decoder[list[Any]]"
 
 LONGEST_NS = 4 * 10**18
 """Times beyond this (127 years) are damage; two of them still add up within 64 bits."""
@@ -55,7 +61,18 @@ LARGEST_STREAM = 2**31 - 1
 LARGEST_COUNT = 2**50
 """Elements of a collective whose size in bytes still fits into 64 bits."""
 
+OPERATOR_TEXTS = ("shapes", "old_shapes", "types", "inputs")
+
+OPERATOR_ARGUMENTS = part_of_arguments("external_id", "inputs", "types", "shapes", "old_shapes", "forward_thread", "sequence")
+CALL_ARGUMENTS = part_of_arguments("external_id", "correlation", "old_external_id")
+DEVICE_ARGUMENTS = part_of_arguments("external_id", "device", "stream", "correlation", "bytes", "old_external_id")
+COLLECTIVE_ARGUMENTS = part_of_arguments("sent_count", "dtype")
+
 _DIGITS = re.compile(r"\d{1,10}\Z", re.ASCII)
+
+
+Choose: TypeAlias = Callable[[int, Decoder], "_Chosen"]
+"""The arguments of the rows whose labels have a flag."""
 
 
 class Prepared(NamedTuple):
@@ -69,23 +86,25 @@ class Prepared(NamedTuple):
 class _Chosen:
     """The arguments of some rows of a slice, and where they are."""
 
-    def __init__(self, flags: Column, arguments: tuple[Arguments, ...], pids: Values, tids: Values) -> None:
-        self.where = np.flatnonzero(flags)
-        self.arguments = list(map(arguments.__getitem__, self.where.tolist()))
-        self.pids, self.tids = pids, tids
+    def __init__(self, where: Column, arguments: list[Any], label: Column, labels: Labels) -> None:
+        self.where = where
+        self.arguments = arguments
+        self._label, self._labels = label, labels
 
     def column(self, field: str) -> Column:
         """A field that is a whole number."""
         return _column(list(map(attrgetter(field), self.arguments)))
 
-    def numbers(self, field: str, fallback: Values | None, largest: int) -> Column:
-        """A field; where it is no number within 0 and `largest`, the digits that it or the fallback ends in."""
+    def numbers(self, field: str, fallback: str, largest: int) -> Column:
+        """A field; where it is no number within 0 and `largest`, the digits that it ends in, or else "pid" or "tid" as `fallback` says."""
         values = list(map(attrgetter(field), self.arguments))
         with suppress(TypeError, ValueError):
             column = _column(values)
-            if fallback is None or (column.min() >= 0 and column.max() <= largest):
+            if not fallback or (column.min() >= 0 and column.max() <= largest):
                 return column
-        others = repeat(UNKNOWN) if fallback is None else map(fallback.__getitem__, self.where.tolist())
+        threads = list(self._labels.threads)
+        of_rows = [threads[self._labels.thread[code]] for code in self._label[self.where].tolist()] if fallback else []
+        others = [thread[fallback == "tid"] for thread in of_rows] or repeat(UNKNOWN)
         return _column([_first_number(largest, *pair) for pair in zip(values, others, strict=False)])
 
 
@@ -118,6 +137,7 @@ class Columns:
         self.unnamed_device_count = 0
         self.base_microseconds: int | None = None
         self.labels = Labels()
+        self.line_labels = LineLabels(self.labels)
         self.texts = Texts()
         self._dense: dict[str, list[Column]] = {name: [] for name in DENSE}
         self._sparse: list[Group] = []
@@ -141,15 +161,47 @@ class Columns:
         _, name, category, pid, tid, _, arguments = fields
         count = len(arguments)
         label = np.fromiter(map(self.labels.__getitem__, zip(category, name, pid, tid, strict=True)), np.int32, count)
-        flags = np.frombuffer(bytes(self.labels.flags), np.uint8)[label]
+
+        def chosen(flag: int, _: object) -> _Chosen:
+            where = np.flatnonzero(self._flags(label) & flag)
+            return _Chosen(where, list(map(arguments.__getitem__, where.tolist())), label, self.labels)
+
+        return self._prepared(start, duration, label, chosen, len(sound) - count)
+
+    def prepared_lines(self, lines: Lines) -> Prepared | None:
+        """The same for a slice in Kineto's own layout; None where a time makes no sense.
+
+        Raises:
+            ValueError: what should be JSON is none, or a value has not the type that it should have.
+            OverflowError: a number does not fit into 64 bits.
+        """
+        start, duration, sound = self._nanoseconds(lines.starts.whole, lines.starts.thousandths, lines.durations.as_floats())
+        if not sound.all():
+            return None
+        label = np.fromiter(map(self.line_labels.__getitem__, lines.labels), np.int32, len(lines.labels))
+
+        def chosen(flag: int, decoder: Decoder) -> _Chosen:
+            where = np.flatnonzero(self._flags(label) & flag)
+            arguments = decoder.decode(lines.arguments_of(where)) if len(where) else []
+            if len(arguments) != len(where):
+                raise ValueError(lines.arguments_of(where))
+            return _Chosen(where, arguments, label, self.labels)
+
+        return self._prepared(start, duration, label, chosen, 0)
+
+    def _flags(self, label: Column) -> Column:
+        flags: Column = np.frombuffer(bytes(self.labels.flags), np.uint8)[label]
+        return flags
+
+    def _prepared(self, start: Column, duration: Column, label: Column, chosen: Choose, skipped_count: int) -> Prepared:
         groups = [
-            self._operators(_Chosen(flags & IS_OPERATOR, arguments, pid, tid)),
-            self._calls(_Chosen(flags & IS_JOINED, arguments, pid, tid)),
-            self._devices(_Chosen(flags & IS_ON_DEVICE, arguments, pid, tid)),
-            self._collectives(_Chosen(flags & IS_COLLECTIVE, arguments, pid, tid)),
+            self._operators(chosen(IS_OPERATOR, OPERATOR_ARGUMENTS)),
+            self._calls(chosen(IS_CALL, CALL_ARGUMENTS)),
+            self._devices(chosen(IS_ON_DEVICE, DEVICE_ARGUMENTS)),
+            self._collectives(chosen(IS_COLLECTIVE, COLLECTIVE_ARGUMENTS)),
         ]
         dense = {"start_ns": start, "duration_ns": duration, "label": label}
-        return Prepared(dense, [group for group in groups if group], len(sound) - count)
+        return Prepared(dense, [group for group in groups if group], skipped_count)
 
     def append(self, prepared: Prepared) -> None:
         """Take over a slice."""
@@ -179,18 +231,20 @@ class Columns:
             "inputs": looked_up(self.texts.input, texts),
         }
 
-    def _times(self, starts: Values, durations: Values) -> tuple[Column, Column, Column]:
-        """Starts and durations in nanoseconds, and which rows have sensible ones."""
-        fraction_ns: Column | int = 0
+    def _times(self, starts: Values, durations: Values) -> Times:
         if self.kind is ExactComplete:
             whole, fraction_ns = exact_microseconds(starts)
         else:
-            whole = np.fromiter(starts, np.float64, len(starts))
+            whole, fraction_ns = np.fromiter(starts, np.float64, len(starts)), np.zeros(1)
+        return self._nanoseconds(whole, fraction_ns, np.fromiter(durations, np.float64, len(durations)))
+
+    def _nanoseconds(self, starts: Column, fractions_ns: Column, durations: Column) -> Times:
+        """Starts and durations in nanoseconds, and which rows have sensible ones."""
         if self.base_microseconds is None:
-            finite = whole[np.isfinite(whole)]
+            finite = starts[np.isfinite(starts)]
             self.base_microseconds = int(finite[0]) if len(finite) else 0
-        start_ns = (whole - self.base_microseconds) * 1000 + fraction_ns
-        duration_ns = np.fromiter(durations, np.float64, len(durations)) * 1000
+        start_ns = (starts - self.base_microseconds) * 1000 + fractions_ns
+        duration_ns = durations * 1000
         sound = (np.abs(start_ns) <= LONGEST_NS) & (duration_ns >= 0) & (duration_ns <= LONGEST_NS)
         start_ns[~sound] = duration_ns[~sound] = 0
         return np.rint(start_ns).astype(np.int64), np.rint(duration_ns).astype(np.int64), sound
@@ -198,32 +252,28 @@ class Columns:
     def _operators(self, chosen: _Chosen) -> Group | None:
         if not chosen.arguments:
             return None
-        external, _, _, _, _, _, *texts, sequence, forward, _, _ = zip(*map(astuple, chosen.arguments), strict=True)
-        joined = map(Texts.SEPARATOR.join, zip(*texts, strict=True))
-        return chosen.where, {
-            "external_id": _column(external),
-            "sequence": _column(sequence),
-            "forward_thread": _column(forward),
-            "texts": np.fromiter(map(self.texts.__getitem__, joined), np.int32, len(external)),
-        }
+        columns = {name: chosen.column(name) for name in ("external_id", "sequence", "forward_thread")}
+        shapes, old_shapes, types, inputs = (list(map(attrgetter(name), chosen.arguments)) for name in OPERATOR_TEXTS)
+        if not _are_none(old_shapes):
+            shapes = [old if new is NO_TEXT else new for new, old in zip(shapes, old_shapes, strict=True)]
+        if not (_are_none(shapes) and _are_none(types) and _are_none(inputs)):
+            joined = map(Texts.SEPARATOR.join, zip(shapes, types, inputs, strict=True))
+            columns["texts"] = np.fromiter(map(self.texts.__getitem__, joined), np.int32, len(shapes))
+        return chosen.where, columns
 
     def _calls(self, chosen: _Chosen) -> Group | None:
-        if not chosen.arguments:
-            return None
-        external = chosen.column("external_id")
-        if (external == UNKNOWN).any():
-            external = np.maximum(external, chosen.column("old_external_id"))
-        return chosen.where, {"correlation": chosen.column("correlation"), "external_id": external}
+        return (chosen.where, _joins(chosen)) if chosen.arguments else None
 
     def _devices(self, chosen: _Chosen) -> Group | None:
         if not chosen.arguments:
             return None
-        device = chosen.numbers("device", chosen.pids, LARGEST_DEVICE)
+        device = chosen.numbers("device", "pid", LARGEST_DEVICE)
         self.unnamed_device_count += int((device == UNKNOWN).sum())
         return chosen.where, {
+            **_joins(chosen),
             "device": np.maximum(device, 0).astype(np.int16),
-            "stream": chosen.numbers("stream", chosen.tids, LARGEST_STREAM).astype(np.int32),
-            "moved_bytes": chosen.numbers("bytes", None, LONGEST_NS),
+            "stream": chosen.numbers("stream", "tid", LARGEST_STREAM).astype(np.int32),
+            "moved_bytes": chosen.numbers("bytes", "", LONGEST_NS),
         }
 
     def _collectives(self, chosen: _Chosen) -> Group | None:
@@ -237,6 +287,18 @@ class Columns:
             for item in chosen.arguments
         ]
         return chosen.where, {"moved_bytes": _column(sent)}
+
+
+def _joins(chosen: _Chosen) -> dict[str, Column]:
+    """What joins device activity with its launch, and both with operators."""
+    external = chosen.column("external_id")
+    if (external == UNKNOWN).any():
+        external = np.maximum(external, chosen.column("old_external_id"))
+    return {"correlation": chosen.column("correlation"), "external_id": external}
+
+
+def _are_none(texts: list[Any]) -> bool:
+    return all(map(is_, texts, repeat(NO_TEXT)))
 
 
 def _column(values: Values) -> Column:

@@ -44,6 +44,14 @@ class MemoryArguments(msgspec.Struct, frozen=True, gc=False):
     reserved_bytes: int = msgspec.field(default=UNKNOWN, name="Total Reserved")
 
 
+def part_of_arguments(*names: str) -> "msgspec.json.Decoder[list[Any]]":
+    """A decoder of lists of arguments of which only some fields are wanted: fewer fields take less time."""
+    known = {field.name: field for field in msgspec.structs.fields(Arguments)}
+    fields = [(name, known[name].type, msgspec.field(default=known[name].default, name=known[name].encode_name)) for name in names]
+    kind: Any = msgspec.defstruct("PartOfArguments", fields, frozen=True, gc=False)
+    return msgspec.json.Decoder(list[kind])
+
+
 NO_ARGUMENTS = Arguments()
 NO_MEMORY_ARGUMENTS = MemoryArguments()
 
@@ -72,6 +80,18 @@ class ExactComplete(msgspec.Struct, gc=False, tag_field="ph", tag="X"):
     args: Arguments = NO_ARGUMENTS
 
 
+class Heading(msgspec.Struct, gc=False, tag_field="ph", tag="X", forbid_unknown_fields=True):
+    """What stands before the times of an event with a duration in Kineto's own layout."""
+
+    name: str
+    cat: str = ""
+    pid: Identity = ""
+    tid: Identity = ""
+
+
+HEADING = msgspec.json.Decoder(Heading)
+
+
 class Mark(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
     """An instant; those named "[memory]" and "[OutOfMemory]" count."""
 
@@ -79,6 +99,8 @@ class Mark(msgspec.Struct, gc=False, tag_field="ph", tag="i"):
     name: str
     args: MemoryArguments = NO_MEMORY_ARGUMENTS
 
+
+MARKS = msgspec.json.Decoder(list[Mark])
 
 Letters: TypeAlias = str
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.ingest.kineto_categories import CATEGORIES, COLLECTIVE, OLD_ANNOTATION
+from advisor.ingest.kineto_events import HEADING
 from advisor.model.trace import DEVICE_ACTIVITY, HOST_CALLS, Category, Identity
 
 Label: TypeAlias = tuple[str, str, Identity, Identity]
@@ -14,10 +15,10 @@ Label: TypeAlias = tuple[str, str, Identity, Identity]
 
 IS_OPERATOR = 1
 """Carries shapes and sequence numbers."""
-IS_JOINED = 2
-"""Carries a correlation."""
+IS_CALL = 2
+"""Is a call of the host, which carries a correlation."""
 IS_ON_DEVICE = 4
-"""Lies on a stream of a device."""
+"""Lies on a stream of a device, and carries a correlation."""
 IS_COLLECTIVE = 8
 """May say what a collective sends."""
 
@@ -63,15 +64,33 @@ class Labels(dict[Label, int]):
         self.category.append(category)
         self.flags.append(
             IS_OPERATOR * (category in (Category.OPERATOR, Category.ANNOTATION))
-            | IS_JOINED * (category in _ON_DEVICE or category in HOST_CALLS)
+            | IS_CALL * (category in HOST_CALLS)
             | IS_ON_DEVICE * (category in _ON_DEVICE)
             | IS_COLLECTIVE * bool(COLLECTIVE.search(name))
         )
         return code
 
 
+class LineLabels(dict[bytes, int]):
+    """Codes of labels by the lines that they are printed on."""
+
+    def __init__(self, labels: Labels) -> None:
+        super().__init__()
+        self._labels = labels
+
+    def __missing__(self, key: bytes) -> int:
+        """Read a label.
+
+        Raises:
+            ValueError: it holds something else, or something else as well.
+        """
+        read = HEADING.decode(b"{" + key.rstrip().removesuffix(b",") + b"}")
+        code = self[key] = self._labels[read.cat, read.name, read.pid, read.tid]
+        return code
+
+
 class Texts(dict[bytes, int]):
-    """Codes of an operator's shapes, old shapes, types and inputs: JSON lists joined by zero bytes.
+    """Codes of an operator's shapes, types and inputs: JSON lists joined by zero bytes.
 
     Equal lists have equal codes however they are spaced. An empty list says as little as none: old
     profilers wrote one where they recorded nothing.
@@ -95,8 +114,8 @@ class Texts(dict[bytes, int]):
     def __missing__(self, key: bytes) -> int:
         code = self[key] = len(self)
         parts = key.split(self.SEPARATOR)
-        shapes, old_shapes, types, inputs = parts if len(parts) == 4 else (b"",) * 4  # noqa: PLR2004 - the four of the docstring
-        self.shape.append(_code(shapes or old_shapes, self.shapes))
+        shapes, types, inputs = parts if len(parts) == 3 else (b"",) * 3  # noqa: PLR2004 - the three of the docstring
+        self.shape.append(_code(shapes, self.shapes))
         self.type.append(_code(types, self.types))
         self.input.append(_code(inputs, self.inputs))
         return code

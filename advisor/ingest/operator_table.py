@@ -14,6 +14,11 @@ from advisor.model.tables import OperatorRow, OperatorTable
 ROW_LIMIT = 20_000
 """Rows of one table; PyTorch prints 100 unless told otherwise."""
 
+NO_DEVICE_COLUMNS = (
+    "the table has no device columns: it tells where the processor's time went, and not whether a device waited for it "
+    "(profile with activities=[CPU, CUDA] for that)"
+)
+
 _CANDIDATE_LIMIT = 2000
 """Lines that look like a heading or a row and are none; a log has few."""
 
@@ -133,6 +138,8 @@ class _Reader:
             gaps.append(f"the heading is missing, the columns are inferred from the shape of the rows{named}")
         if not self.totals:
             gaps.append("the footer with the totals is missing")
+        if not self.columns.device:
+            gaps.append(NO_DEVICE_COLUMNS)
         if other_tables:
             gaps.append(f"{other_tables} more tables follow; the first is read")
         if "rate" in self.columns.fields:

@@ -11,19 +11,21 @@ from typing import BinaryIO
 import msgspec
 import numpy as np
 
+from advisor.ingest.pickle_source import READ_AHEAD_BYTES
+from advisor.ingest.pickle_values import NotStreamableError
 from advisor.ingest.snapshot_budget import Budget
 from advisor.ingest.snapshot_columns import (
     LARGEST_ADDRESS,
-    MOST_CATEGORIES,
-    MOST_TEXTS,
     Names,
     entries_of,
     event_table,
     whole,
 )
-from advisor.ingest.snapshot_pickle import READ_AHEAD_BYTES, garbage_collector_off, load_plain_pickle
-from advisor.ingest.snapshot_segments import LARGEST_DEVICE_INDEX, DeviceRows, device_rows
+from advisor.ingest.snapshot_contents import REMEDY, SnapshotContents, loaded_contents
+from advisor.ingest.snapshot_pickle import garbage_collector_off, load_plain_pickle
+from advisor.ingest.snapshot_segments import LARGEST_DEVICE_INDEX, DeviceRows
 from advisor.ingest.snapshot_stacks import StackTable
+from advisor.ingest.snapshot_stream import streamed_contents
 from advisor.model.errors import UnreadableInput
 from advisor.model.evidence import Source
 from advisor.model.snapshot import (
@@ -34,8 +36,8 @@ from advisor.model.snapshot import (
     EventTable,
 )
 
-KEYS = ("segments", "device_traces")
-"""A snapshot has at least one of these; `torch.cuda.memory_snapshot()` is the bare list under the first."""
+STREAMED_FROM_BYTES = 16 * 1024 * 1024
+"""Smaller pickles are loaded whole: that takes less than 100 MB, and everybody's unpickler has done it before."""
 
 MOST_BYTES = 1 << 60
 """Sizes that add up to more than this (1 EiB over a whole history) are damage, and would overflow 64-bit sums."""
@@ -51,8 +53,6 @@ HEAD_BYTES = 64 * 1024
 MOST_ANNOTATIONS = 1_000_000
 
 MOST_SETTINGS = 200
-
-REMEDY = "give what torch.cuda.memory._dump_snapshot('snapshot.pickle') writes"
 
 
 def read_snapshot(data: bytes | BinaryIO, path: str) -> AllocatorSnapshot:
@@ -71,11 +71,7 @@ def read_snapshot(data: bytes | BinaryIO, path: str) -> AllocatorSnapshot:
     """
     try:
         with garbage_collector_off():
-            stream = io.BytesIO(data) if isinstance(data, bytes) else data
-            begin = stream.tell()
-            input_bytes = stream.seek(0, io.SEEK_END) - begin
-            stream.seek(begin)
-            return _snapshot(_loaded(stream, path), path, Budget(input_bytes, path))
+            return _snapshot(_contents(io.BytesIO(data) if isinstance(data, bytes) else data, path), path)
     except (MemoryError, RecursionError, OverflowError) as error:
         raise UnreadableInput(
             f"{path} cannot be read as an allocator snapshot ({type(error).__name__})",
@@ -83,14 +79,25 @@ def read_snapshot(data: bytes | BinaryIO, path: str) -> AllocatorSnapshot:
         ) from None
 
 
-def _loaded(stream: BinaryIO, path: str) -> object:
+def _contents(stream: BinaryIO, path: str) -> SnapshotContents:
     begin = stream.tell()
+    input_bytes = stream.seek(0, io.SEEK_END) - begin
+    stream.seek(begin)
     first = stream.read(1)
     stream.seek(begin)
     if not first:
         raise UnreadableInput(f"{path} is empty", REMEDY)
-    if first in b"\x80(]}":
-        return load_plain_pickle(stream, path)
+    if first not in b"\x80(]}":
+        return loaded_contents(_loaded_json(stream, path), path, Budget(input_bytes, path))
+    if input_bytes >= STREAMED_FROM_BYTES:
+        try:
+            return streamed_contents(stream, input_bytes, Budget(input_bytes, path))
+        except NotStreamableError:
+            stream.seek(begin)
+    return loaded_contents(load_plain_pickle(stream, path), path, Budget(input_bytes, path))
+
+
+def _loaded_json(stream: BinaryIO, path: str) -> object:
     _check_json(stream, path)
     body = stream.read()
     try:
@@ -119,37 +126,20 @@ def _check_json(stream: BinaryIO, path: str) -> None:
     stream.seek(begin)
 
 
-def _count(values: object) -> int:
-    """Elements that a list claims to have; what should be a list and is none counts as one."""
-    return len(values) if type(values) is list else int(values is not None)
-
-
-def _snapshot(loaded: object, path: str, budget: Budget) -> AllocatorSnapshot:
-    if type(loaded) is list:
-        loaded = {"segments": loaded}
-    if type(loaded) is not dict or not any(type(loaded.get(key)) is list for key in KEYS):
-        raise UnreadableInput(
-            f"{path} holds no allocator snapshot: it has neither `segments` nor `device_traces`",
-            REMEDY,
-        )
-    problems: Counter[str] = Counter()
-    segment_count = _count(loaded.get("segments"))
-    histories = loaded.get("device_traces")
-    histories = histories[: LARGEST_DEVICE_INDEX + 1] if type(histories) is list else []
-    event_count = sum(map(_count, histories))
-    budget.spend_entries(segment_count + event_count)
-    stacks, categories, texts = StackTable(budget), Names(MOST_CATEGORIES), Names(MOST_TEXTS)
-    rows = device_rows(loaded.get("segments"), stacks, problems)
-    tables = {index: event_table(history, stacks, categories, texts, problems) for index, history in enumerate(histories) if history}
+def _snapshot(contents: SnapshotContents, path: str) -> AllocatorSnapshot:
+    rows, tables, loaded = contents.segment_rows, contents.event_tables, contents.rest
     devices = [_device(index, rows.get(index), tables.get(index)) for index in sorted({*rows, *tables})]
-    if segment_count + event_count and not any(len(device.segments.address) or len(device.events.action) for device in devices):
-        raise UnreadableInput(f"{path} holds {segment_count} segments and {event_count} events, and none can be read", REMEDY)
+    entry_count = contents.segment_count + contents.event_count
+    if entry_count and not any(len(device.segments.address) or len(device.events.action) for device in devices):
+        raise UnreadableInput(
+            f"{path} holds {contents.segment_count} segments and {contents.event_count} events, and none can be read", REMEDY
+        )
     _check_sums(devices, path)
-    is_from_profiler = bool(categories.names)
-    gaps = [f"{count} {problem}, left out" for problem, count in (problems + stacks.problems).items()]
-    if is_from_profiler and histories:
+    is_from_profiler = bool(contents.categories.names)
+    gaps = [f"{count} {problem}, left out" for problem, count in (contents.problems + contents.stacks.problems).items()]
+    if is_from_profiler and contents.history_count:
         # The profiler appends the host behind the devices.
-        devices = [device for device in devices if device.index < len(histories) - 1]
+        devices = [device for device in devices if device.index < contents.history_count - 1]
         gaps.append("made by the profiler: it knows tensors, not segments, so reserved and cached memory are unknown")
     if loaded.get("host_segments") or loaded.get("host_traces"):
         gaps.append("the history of pinned host memory is not read")
@@ -157,12 +147,12 @@ def _snapshot(loaded: object, path: str, budget: Budget) -> AllocatorSnapshot:
         source=Source(path=path),
         gaps=tuple(gaps),
         devices=tuple(devices),
-        frames=tuple(stacks.frames),
-        stacks=tuple(stacks.stacks),
-        categories=tuple(categories.names),
-        texts=tuple(texts.names),
+        frames=tuple(contents.stacks.frames),
+        stacks=tuple(contents.stacks.stacks),
+        categories=tuple(contents.categories.names),
+        texts=tuple(contents.texts.names),
         settings=_settings(loaded.get("allocator_settings")),
-        annotations=_annotations(loaded.get("external_annotations"), problems),
+        annotations=_annotations(loaded.get("external_annotations"), contents.problems),
         is_from_profiler=is_from_profiler,
     )
 

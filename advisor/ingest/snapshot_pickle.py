@@ -2,22 +2,19 @@
 
 import contextlib
 import gc
-import io
 import pickle
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
+from advisor.ingest.pickle_source import PickleSource, TupleCountError
 from advisor.model.errors import UnreadableInput
 
+T = TypeVar("T")
+
 REMEDY = "save it with torch.cuda.memory._dump_snapshot('snapshot.pickle'), which writes plain data only"
-
-READ_AHEAD_BYTES = 1024 * 1024
-"""The C unpickler asks its file for a few bytes at a time unless it can peek; a buffered reader of this size lets it."""
-
-TUPLE_OPCODES = (b"\x85", b"\x86", b"\x87", b"t")
-"""The opcodes that make a tuple; a tuple can be nested no deeper than these bytes occur."""
 
 STACK_BYTES_PER_TUPLE = 160
 """Hashing a tuple (as a dictionary's key) recurses in C without a check: 80 bytes a level were measured, this is twice that."""
@@ -76,7 +73,7 @@ def load_plain_pickle(stream: BinaryIO, path: str) -> object:
         UnreadableInput: it is no pickle, is damaged, or asks for anything but plain data.
     """
     try:
-        return _load(stream)
+        return _on_sufficient_stack(stream, _value)
     except RefusedGlobal as refusal:
         raise UnreadableInput(f"{path} is a pickle that holds more than plain data, {refusal}", REMEDY) from None
     except MemoryError:
@@ -89,50 +86,57 @@ def load_plain_pickle(stream: BinaryIO, path: str) -> object:
         ) from None
 
 
-class _TupleCountError(Exception):
-    """More tuple opcodes may have been read than the stack suffices for; holds how many."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainPickle:
+    """What was loaded.
 
-    def __init__(self, tuple_count: int) -> None:
-        super().__init__(f"{tuple_count} tuples")
-        self.tuple_count = tuple_count
-
-
-class _CountingTuples(io.RawIOBase):
-    """A stream that counts the tuple opcodes in what is read from it, and stops above a number of them."""
-
-    def __init__(self, stream: BinaryIO, most: int) -> None:
-        super().__init__()
-        self._stream = stream
-        self._most = most
-        self._tuple_count = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override] # RawIOBase takes any buffer; a BufferedReader's are these
-        # In pieces: a claimed length of gigabytes is asked for in one call.
-        piece = self._stream.read(min(len(buffer), READ_AHEAD_BYTES))
-        self._tuple_count += sum(map(piece.count, TUPLE_OPCODES))
-        if self._tuple_count > self._most:
-            raise _TupleCountError(self._tuple_count)
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-
-def _load(stream: BinaryIO) -> object:
-    """Unpickle where the deepest tuple that was read so far can be hashed without running off the stack.
-
-    The tuples are counted as the pickle is read, not before, so that one that is wrong at its start is refused there, however long it
-    is. Where there are more than the stack suffices for, it is read again on a larger one.
+    Attributes:
+        value: the object in the pickle.
+        memo: what was made on the way and numbered, by number.
+        behind_bytes: how many bytes the stream has behind the pickle's end.
     """
+
+    value: object
+    memo: dict[int, object]
+    behind_bytes: int
+
+
+def load_with_memo(stream: BinaryIO) -> PlainPickle:
+    """The object in a pickle that holds plain data, with all that its opcodes referred to by number.
+
+    The stack it is loaded on suffices to hash the deepest tuple that was read so far. The tuples are counted as the pickle is read, not
+    before, so that one that is wrong at its start is refused there, however long it is. Where there are more than the stack suffices
+    for, it is read again on a larger one.
+
+    Args:
+        stream: the pickle, from here to its end; it must be seekable.
+
+    Raises:
+        RefusedGlobal: it asks for anything but plain data.
+        Exception: it is no pickle, or damaged, and pickle raises almost anything then.
+    """
+    return _on_sufficient_stack(stream, _plain_pickle)
+
+
+def _plain_pickle(source: PickleSource) -> PlainPickle:
+    unpickler = _PlainUnpickler(source)
+    value = unpickler.load()
+    return PlainPickle(value=value, memo=unpickler.memo.copy(), behind_bytes=len(source.read()))
+
+
+def _value(source: PickleSource) -> object:
+    return _PlainUnpickler(source).load()
+
+
+def _on_sufficient_stack(stream: BinaryIO, load: Callable[[PickleSource], T]) -> T:
     begin = stream.tell()
     most = SAFE_TUPLE_COUNT
     while True:
         stream.seek(begin)
-        load = partial(_load_counting, stream, most)
+        run = partial(load, PickleSource(stream, most))
         try:
-            return load() if most == SAFE_TUPLE_COUNT else _in_thread(load, most * STACK_BYTES_PER_TUPLE)
-        except _TupleCountError as more:
+            return run() if most == SAFE_TUPLE_COUNT else _in_thread(run, most * STACK_BYTES_PER_TUPLE)
+        except TupleCountError as more:
             largest = MOST_STACK_BYTES // STACK_BYTES_PER_TUPLE
             if more.tuple_count > largest:
                 raise
@@ -140,12 +144,8 @@ def _load(stream: BinaryIO) -> object:
                 most = min(most * STACK_GROWTH, largest)
 
 
-def _load_counting(stream: BinaryIO, most: int) -> object:
-    return _PlainUnpickler(io.BufferedReader(_CountingTuples(stream, most), READ_AHEAD_BYTES)).load()
-
-
-def _in_thread(load: Callable[[], object], stack_bytes: int) -> object:
-    loaded: list[object] = []
+def _in_thread(load: Callable[[], T], stack_bytes: int) -> T:
+    loaded: list[T] = []
     failed: list[BaseException] = []
 
     def run() -> None:

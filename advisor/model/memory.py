@@ -113,7 +113,9 @@ class AllocatorRecord(Evidence):
         device_index: the device.
         event_count: events recorded (0: no history).
         record_is_complete: False where much live memory has no allocation event.
-        unrecorded_live_bytes: live at the dump, with no allocation event in the record.
+        moment: the moment that the ledger of this device describes.
+        moment_live_bytes: memory taken then, blocks awaiting another stream included; None where unknown.
+        unrecorded_live_bytes: of that, what has no allocation event in the record.
         dump_allocated_bytes / dump_reserved_bytes: live and reserved at the dump.
         peak_allocated_bytes / peak_reserved_bytes: the largest within the record; equal to the dump's without history.
         peak_phase: the phase of the allocation that made the peak, by its stack ("forward", "backward", "optimizer step", ...).
@@ -138,6 +140,8 @@ class AllocatorRecord(Evidence):
     dump_reserved_bytes: int
     peak_allocated_bytes: int
     peak_reserved_bytes: int
+    moment: Moment = Moment.DUMP
+    moment_live_bytes: int | None = None
     peak_phase: str = "unknown"
     oom_requested_bytes: int | None = None
     oom_free_bytes: int | None = None

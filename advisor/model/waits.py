@@ -102,6 +102,9 @@ class InputWait(Evidence):
         exposed_seconds: of that, the time in which the device idled; None without device activity.
         longest_seconds: the longest single wait.
         window_seconds / step_count: of the breakdown.
+        steady_step_count / steady_window_seconds: the steps behind leading slow ones, and their time together; None where no step
+            leads that is slow, so that the whole window is steady.
+        steady_lost_seconds: of that, the time in which the device had run dry inside the iterator; without a device, inside it at all.
     """
 
     loader: str
@@ -112,6 +115,9 @@ class InputWait(Evidence):
     longest_seconds: float
     window_seconds: float
     step_count: int
+    steady_step_count: int | None = None
+    steady_window_seconds: float | None = None
+    steady_lost_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,6 +191,7 @@ class DriverAllocations(Evidence):
         steady_step_count: steps after the first.
         steady_alloc_count / steady_free_count: those within them; None where no step is marked.
         steady_seconds: host time inside them; None where no step is marked.
+        steady_exposed_seconds: of that, the time in which the device did nothing; None where no step is marked or no device recorded.
         steady_steps_hit: steps after the first with at least one of them.
         seconds: host time of all.
     """
@@ -198,6 +205,7 @@ class DriverAllocations(Evidence):
     steady_alloc_count: int | None = None
     steady_free_count: int | None = None
     steady_seconds: float | None = None
+    steady_exposed_seconds: float | None = None
     steady_steps_hit: int = 0
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import replace
 from advisor.model.finding import Impact, Prediction
 from advisor.rules.wording import ratio_text, seconds_text
 
 if TYPE_CHECKING:
     from advisor.model.kernels import KernelMix
     from advisor.model.step_time import StepBreakdown
+    from advisor.model.waits import InputWait
 
 FEWEST_KERNELS = 150
 """Kernels; with fewer the trace is a fixture or a fragment: one forward pass of a small model has
@@ -45,6 +47,26 @@ def share_of_window(breakdown: StepBreakdown, seconds: float) -> float:
     if breakdown.window_seconds <= 0:
         return 0.0
     return min(1.0, max(0.0, seconds / breakdown.window_seconds))
+
+
+def input_loss(breakdown: StepBreakdown, wait: InputWait) -> tuple[StepBreakdown, float]:
+    """What a job loses by waiting for its input, seconds, and the time that this is a part of.
+
+    Leading slow steps are left out: in a window that is mostly warm-up the loss of every later step would look small. Without a device
+    the processor that waits is the one that would compute.
+    """
+    if wait.steady_lost_seconds is None or wait.steady_window_seconds is None:
+        return breakdown, breakdown.seconds["input_wait"] if breakdown.is_of_device else wait.wait_seconds
+    steady = replace(breakdown, window_seconds=wait.steady_window_seconds, step_count=wait.steady_step_count or 0)
+    return steady, wait.steady_lost_seconds
+
+
+def left_out(wait: InputWait) -> str:
+    """What `input_loss` does not count, for the end of a sentence; empty where it counts all."""
+    if wait.steady_step_count is None or wait.step_count <= wait.steady_step_count:
+        return ""
+    slow = wait.step_count - wait.steady_step_count
+    return f", the {'slow first step' if slow == 1 else f'{slow} slow first steps'} left out"
 
 
 def seconds_while_computing(breakdown: StepBreakdown, mix: KernelMix, kernel_seconds: float) -> float:

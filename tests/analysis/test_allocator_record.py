@@ -3,6 +3,8 @@ from analysis.a_training import PARAMETERS, Training
 from ingest.a_snapshot import ADAMW, AUTOGRAD, FORWARD, LOSS, MIB, MOVE, Allocator, a_block, a_frame, a_raw_snapshot, a_segment, read
 
 from advisor.analysis.allocator_record import allocator_record
+from advisor.analysis.memory_ledger import memory_ledger
+from advisor.model.memory import Moment
 
 
 def record_of(raw):
@@ -19,6 +21,18 @@ def test_a_record_from_the_start_is_complete_and_one_that_began_late_is_not():
     assert not late.record_is_complete
     # Remainders that were not split off are the blocks' own.
     assert sum(PARAMETERS) <= late.unrecorded_live_bytes < sum(PARAMETERS) + 3 * MIB
+
+
+def test_what_has_no_event_is_counted_at_the_moment_that_the_ledger_describes():
+    training = Training()
+    training.load()
+    training.allocator.forget_history()
+    training.step()
+    raw = training.raw()
+    (record,), (ledger,) = allocator_record(read(raw)), memory_ledger(read(raw))
+    assert record.moment is ledger.at is Moment.PEAK
+    assert record.moment_live_bytes == ledger.allocated_bytes
+    assert record.moment_live_bytes > record.dump_allocated_bytes
 
 
 def test_a_snapshot_without_history_is_its_own_peak():

@@ -22,6 +22,13 @@ def test_calls_in_the_first_step_are_not_steady():
     assert found.steady_seconds == pytest.approx(25e-6)
 
 
+def test_only_the_idle_device_loses_by_them():
+    trace = HandMadeTrace().step(0, 0, 100).step(1, 100, 100).kernel("void k()", 10, 130, launched=0)
+    found = allocations_of(trace.call("cudaMalloc", 120, 50))
+    assert found.steady_seconds == pytest.approx(50e-6)
+    assert found.steady_exposed_seconds == pytest.approx(30e-6)
+
+
 def test_amds_calls_count_too():
     found = allocations_of(HandMadeTrace().call("hipMalloc", 0, 10).call("hipFree", 20, 10))
     assert (found.alloc_count, found.free_count) == (1, 1)

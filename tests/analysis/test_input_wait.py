@@ -48,3 +48,25 @@ def test_gaps_without_marks_are_no_waits_for_input():
 def test_old_traces_keep_the_mark_among_the_operators():
     trace = HandMadeTrace().event("Operator", MARK.format("SingleProcess"), 0, 10)
     assert wait_of(trace).is_single_process
+
+
+def stepping(*, first, wait):
+    """A first step of some length, then four of 100 µs that wait at their start and compute for the rest."""
+    trace = HandMadeTrace().step(0, 0, first).kernel("void k()", 10, first - 10, launched=1)
+    for number in range(4):
+        at = first + 100 * number
+        trace.step(number + 1, at, 100).annotation(MARK.format("SingleProcess"), at, wait)
+        trace.kernel("void k()", at + wait + 5, 95 - wait, launched=at + wait, launch_duration=5)
+    return trace
+
+
+def test_behind_a_slow_first_step_the_waits_are_counted_over_the_others():
+    wait = wait_of(stepping(first=5_000, wait=40))
+    assert wait.steady_step_count == 4
+    assert wait.steady_window_seconds == pytest.approx(400e-6)
+    assert wait.steady_lost_seconds == pytest.approx(160e-6)
+
+
+def test_without_a_slow_first_step_the_whole_window_is_steady():
+    wait = wait_of(stepping(first=100, wait=40))
+    assert (wait.steady_step_count, wait.steady_window_seconds, wait.steady_lost_seconds) == (None, None, None)

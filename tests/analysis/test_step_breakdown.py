@@ -105,6 +105,75 @@ def test_a_device_that_idles_with_work_queued_waits_for_no_host():
     assert microseconds(breakdown(trace)) == {"compute": 170, "launch": 30, "other_idle": 500}
 
 
+def test_a_copy_to_the_host_that_blocks_is_a_wait_for_results():
+    trace = HandMadeTrace()
+    trace.kernel("gemm", 10, 90, launched=0, launch_duration=10)
+    trace.copy("Memcpy DtoH (Device -> Pageable)", 100, 20, 8, launched=20, launch_duration=160)
+    trace.kernel("gemm", 220, 80, launched=200, launch_duration=20)
+    assert microseconds(breakdown(trace)) == {"compute": 170, "exposed_copies": 20, "synchronization": 80, "launch": 30}
+
+
+def test_a_copy_to_the_host_that_returns_early_is_a_launch():
+    trace = HandMadeTrace()
+    trace.kernel("gemm", 10, 90, launched=0, launch_duration=10)
+    trace.copy("Memcpy DtoH (Device -> Pinned)", 100, 20, 8, launched=20, launch_duration=10)
+    trace.operator("aten::add", 30, 190)
+    trace.kernel("gemm", 220, 80, launched=200, launch_duration=20)
+    assert microseconds(breakdown(trace)) == {"compute": 170, "exposed_copies": 20, "launch": 110}
+
+
+def test_a_pageable_copy_to_the_device_is_the_hosts_own_work_and_no_launch():
+    trace = HandMadeTrace()
+    trace.kernel("gemm", 10, 90, launched=0, launch_duration=10)
+    trace.copy("Memcpy HtoD (Pageable -> Device)", 380, 20, 8, launched=100, launch_duration=300)
+    trace.kernel("gemm", 420, 80, launched=400, launch_duration=20)
+    found = breakdown(trace)
+    assert microseconds(found) == {"compute": 170, "exposed_copies": 20, "launch": 30, "other_idle": 280}
+    assert "of the idle time for other reasons, 0.28 ms passed while the host copied from ordinary host memory" in found.notes
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("cudaMalloc", "memory from the driver"),
+        ("hipFree", "memory from the driver"),
+        ("cudaHostAlloc", "memory from the driver"),
+        ("cuMemCreate", "memory from the driver"),
+        ("cuModuleLoadData", "kernels' code"),
+        ("cuLibraryLoadData", "kernels' code"),
+    ],
+)
+def test_calls_that_prepare_memory_or_code_are_no_launches(call, said):
+    trace = HandMadeTrace()
+    trace.kernel("gemm", 10, 90, launched=0, launch_duration=10)
+    trace.operator("aten::empty", 95, 310)
+    trace.call(call, 100, 300)
+    trace.kernel("gemm", 420, 80, launched=400, launch_duration=20)
+    found = breakdown(trace)
+    assert microseconds(found) == {"compute": 170, "launch": 30, "other_idle": 300}
+    assert any(said in note for note in found.notes)
+
+
+@pytest.mark.parametrize("call", ["cudaMallocAsync", "cudaFreeAsync", "cudaEventRecord", "cudaFuncGetAttributes"])
+def test_calls_that_only_queue_or_ask_belong_to_launching(call):
+    trace = HandMadeTrace()
+    trace.kernel("gemm", 10, 90, launched=0, launch_duration=10)
+    trace.call(call, 100, 300)
+    trace.kernel("gemm", 420, 80, launched=400, launch_duration=20)
+    assert microseconds(breakdown(trace)) == {"compute": 170, "launch": 330}
+
+
+def test_work_launched_before_the_record_began_was_queued():
+    trace = HandMadeTrace()
+    trace.kernel("gemm", 10, 90, launched=False)
+    trace.kernel("gemm", 500, 100, launched=False)
+    trace.call("cudaStreamSynchronize", 50, 500)
+    trace.kernel("gemm", 620, 80, launched=600, launch_duration=10)
+    found = breakdown(trace)
+    assert microseconds(found) == {"compute": 270, "launch": 20, "other_idle": 400}
+    assert any("another stream, another rank or the hardware" in note for note in found.notes)
+
+
 def test_idle_time_cannot_be_split_without_launches_and_the_note_says_so():
     trace = HandMadeTrace()
     for number in range(LEAST_ACTIVITY_COUNT):

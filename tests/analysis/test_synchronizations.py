@@ -1,6 +1,9 @@
 import pytest
 from analysis.hand_made_trace import HandMadeTrace, a_breakdown_of
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from advisor.analysis.step_breakdown import step_breakdown
 from advisor.analysis.synchronizations import synchronizations
 
 
@@ -114,3 +117,67 @@ def test_waits_in_slow_first_steps_are_warm_up():
 
 def test_without_recorded_calls_nothing_is_known():
     assert waits_of(HandMadeTrace().kernel("void k()", 10, 5, launched=False)) is None
+
+
+def test_a_watchdogs_wait_is_not_the_loops():
+    trace = HandMadeTrace()
+    trace.kernel("void k()", 10, 90, launched=0)
+    trace.call("cudaEventSynchronize", 20, 300, tid=77)
+    trace.kernel("void k()", 405, 50, launched=400)
+    assert waits_of(trace).count == 0
+
+
+def test_a_device_that_waits_for_another_stream_is_not_held_up_by_the_hosts_wait():
+    trace = HandMadeTrace()
+    trace.kernel("void k()", 10, 40, launched=0)
+    trace.kernel("void k()", 300, 50, launched=8)
+    trace.call("cudaStreamSynchronize", 20, 330)
+    trace.kernel("void k()", 400, 50, launched=395)
+    assert waits_of(trace).exposed_seconds == pytest.approx(45e-6)
+
+
+def test_freeing_driver_memory_is_no_wait_for_a_result():
+    trace = HandMadeTrace().kernel("void k()", 10, 40, launched=0).call("cudaFree", 20, 100)
+    assert waits_of(trace.kernel("void k()", 160, 50, launched=150)).count == 0
+
+
+def test_of_waits_that_overlap_the_earlier_one_is_charged():
+    trace = HandMadeTrace()
+    trace.kernel("void k()", 10, 90, launched=0)
+    trace.call("cudaStreamSynchronize", 20, 80).call("cudaDeviceSynchronize", 110, 10)
+    trace.kernel("void k()", 165, 50, launched=160)
+    found = waits_of(trace)
+    assert found.exposed_seconds == pytest.approx(60e-6)
+    assert [site.call for site in found.sites if site.exposed_seconds] == ["cudaStreamSynchronize"]
+
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+EVENT = st.tuples(
+    st.sampled_from(["gemm", "to host", "to device", "operator", "wait", "free", "copy at once", "loader"]),
+    st.integers(0, 3000),
+    st.integers(0, 800),
+    st.integers(-200, 900),
+    st.integers(0, 900),
+)
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(st.lists(EVENT, max_size=25))
+def test_together_they_are_the_breakdowns_part_for_synchronization(events):
+    trace = HandMadeTrace().kernel("void k()", 1000, 100, launched=900)
+    for kind, start, duration, lead, blocked in events:
+        if kind == "gemm":
+            trace.kernel("void k()", start, duration, launched=start - lead, launch_duration=7)
+        elif kind.startswith("to "):
+            name = "Memcpy DtoH (Device -> Pageable)" if kind == "to host" else "Memcpy HtoD (Pageable -> Device)"
+            trace.copy(name, start, duration, 8, launched=start - lead, launch_duration=blocked)
+        elif kind == "operator":
+            trace.operator("aten::a", start, duration)
+        elif kind == "loader":
+            trace.annotation(LOADER, start, duration)
+        else:
+            trace.call({"wait": "cudaStreamSynchronize", "free": "cudaFree", "copy at once": "hipMemcpyWithStream"}[kind], start, duration)
+    read = trace.read()
+    (breakdown,) = step_breakdown(read)
+    found = synchronizations(read, breakdown)
+    assert found.exposed_seconds == pytest.approx(breakdown.seconds["synchronization"], abs=1e-12)

@@ -1,6 +1,6 @@
 import pytest
 
-from advisor.ingest.operator_table import looks_like_operator_table, read_operator_table
+from advisor.ingest.operator_table import NO_DEVICE_COLUMNS, looks_like_operator_table, read_operator_table
 
 MODERN = [
     *("Name", "Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"),
@@ -99,10 +99,11 @@ def test_the_device_is_named_by_the_headings(device):
     assert (table.device, table.rows[0].self_device_seconds) == (device, 1.2)
 
 
-def test_a_table_without_device_columns_has_no_device():
+def test_a_table_without_device_columns_has_no_device_and_says_what_it_cannot_tell():
     headings = [*MODERN[:6], "# of Calls"]
     table = read(a_table(headings, [[*a_row()[:6], "3"]]))
     assert (table.device, table.rows[0].device_seconds, table.rows[0].calls) == ("", None, 3)
+    assert table.gaps == (NO_DEVICE_COLUMNS,)
 
 
 def test_names_with_blanks_and_cut_names_stay_as_printed():

@@ -10,7 +10,8 @@ must be given back before more can be had, or where a library allocates for itse
 ## How it is recognized
 
 `cudaMalloc`, `cudaFree` or their HIP twins in steps after the first, in at least half of them,
-for at least 1% of the time. In a log, by `empty_cache()` in the loop, or by the allocator's own
+which keep the device idle for at least 1% of the time (the host busy, where no device is recorded).
+In a log, by `empty_cache()` in the loop, or by the allocator's own
 count of retries.
 
 ## What to do
@@ -19,7 +20,7 @@ Remove `empty_cache()` from the loop; leave headroom; let segments grow.
 
 ## What it is confused with
 
-The first step, which fills the cache (HST111). `cudaFree(0)`, by which programs initialize CUDA
+A host that runs far ahead: it can afford such calls while the device works. The first step, which fills the cache (HST111). `cudaFree(0)`, by which programs initialize CUDA
 once.
 """
 
@@ -100,14 +101,15 @@ def _by_trace(breakdown: StepBreakdown, allocations: DriverAllocations, mix: Ker
     if allocations.steady_steps_hit < LEAST_STEPS_RATIO * steady:
         return None
     steady_window = breakdown.window_seconds * steady / max(breakdown.step_count, steady)
-    if taken < LEAST_RATIO * steady_window:
+    exposed = allocations.steady_exposed_seconds
+    lost = min(taken if exposed is None else exposed, breakdown.window_seconds)
+    if lost < LEAST_RATIO * steady_window:
         return None
-    lost = min(taken, breakdown.window_seconds)
     return Finding(
         statement=(
             f"In {allocations.steady_steps_hit} of {count_text(steady, 'steady step')} memory is "
-            f"obtained from the driver or given back: {count / steady:,.0f} calls a step, "
-            f"{per_step_text(breakdown, lost)} of the host."
+            f"obtained from the driver or given back: {count / steady:,.0f} calls a step, in which "
+            f"the {'host stands' if exposed is None else 'device idles'} {per_step_text(breakdown, lost)}."
         ),
         severity=Severity.WARNING,
         confidence=certainty(0.85, breakdown, mix),
@@ -116,7 +118,7 @@ def _by_trace(breakdown: StepBreakdown, allocations: DriverAllocations, mix: Ker
                 statement=(
                     f"after the first step: {allocations.steady_alloc_count or 0:,} allocations and "
                     f"{allocations.steady_free_count or 0:,} frees by the driver, "
-                    f"{seconds_text(taken)}"
+                    f"{seconds_text(taken)} of the host"
                 ),
                 value=taken,
                 unit="seconds",
@@ -202,7 +204,7 @@ def fires() -> Case:
     from advisor.rules.samples_time import a_driver_allocations
 
     return a_case(
-        a_breakdown(synchronization=0.1),
+        a_breakdown(other_idle=0.09),
         a_driver_allocations(
             alloc_count=210,
             free_count=190,
@@ -210,6 +212,7 @@ def fires() -> Case:
             steady_alloc_count=180,
             steady_free_count=180,
             steady_seconds=0.1,
+            steady_exposed_seconds=0.09,
             steady_steps_hit=9,
         ),
     )

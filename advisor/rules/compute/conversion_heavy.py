@@ -10,7 +10,9 @@ arithmetic.
 ## How it is recognized
 
 Kernels that copy, convert, transpose or concatenate take at least 15% of the kernels' time in a
-trace, or the rows of such operators that share in an operator table.
+trace, or the rows of such operators that share in an operator table. In a table of a job on the
+processor they are the processor's time, and the rule is less sure; where a device was used and its
+columns are missing, that time is mostly waiting, and the rule is silent.
 
 ## What to do
 
@@ -28,7 +30,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from advisor.analysis.table_shares import TableShare, cpu_share, device_share
+from advisor.analysis.table_shares import TableShare, cpu_share, device_share, has_device
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
@@ -125,7 +127,8 @@ def _by_trace(breakdown: StepBreakdown, mix: KernelMix) -> Finding | None:
 def _by_table(table: OperatorTable) -> Finding | None:
     share: TableShare | None = device_share(table, _CONVERTS)
     whose = "device"
-    if share is None and not table.device:
+    # The processor's time in a copy from or to a device is mostly waiting for the device.
+    if share is None and not has_device(table):
         share, whose = cpu_share(table, _CONVERTS), "CPU"
     if share is None or share.ratio < LEAST_RATIO:
         return None
@@ -135,7 +138,7 @@ def _by_table(table: OperatorTable) -> Finding | None:
             f"Copying and converting tensors takes {seconds_text(share.seconds)}, {ratio_text(share.ratio)} of the {listed}{whose} time."
         ),
         severity=Severity.WARNING,
-        confidence=0.5 if share.is_of_listed else 0.75,
+        confidence=0.75 if whose == "device" and not share.is_of_listed else 0.5,
         observations=(
             Observation(
                 statement=f"rows {', '.join(share.names)}: {seconds_text(share.seconds)}",

@@ -12,7 +12,9 @@ issued something new.
 Synchronizing calls inside the steps after which the device idles for at least 3% of the time. The
 rule names the operator and, where Python frames were recorded, the line. The time that the host
 spends waiting while the device computes is not counted: it costs nothing. An operator table or a
-log shows only that the host waits, so the rule is then less sure.
+log shows only that the host waits, so the rule is then less sure. In a table without the device's
+columns only the runtime's own calls show that there is a device to wait for; without them
+`aten::item` and `aten::nonzero` are work of the processor.
 
 ## What to do
 
@@ -30,7 +32,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from advisor.analysis.table_shares import TableShare, cpu_share, self_cpu_total_seconds, self_device_total_seconds
+from advisor.analysis.table_shares import TableShare, cpu_share, has_device, self_cpu_total_seconds, self_device_total_seconds
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
@@ -144,6 +146,8 @@ def _name(site: SynchronizationSite) -> str:
 
 
 def _by_table(table: OperatorTable) -> Finding | None:
+    if not has_device(table):
+        return None
     share = _largest(cpu_share(table, _WAITS), _inclusive_share(table))
     if share is None or share.ratio < LEAST_TABLE_RATIO or _is_the_profilers(table, share) or _is_saturated(table):
         return None

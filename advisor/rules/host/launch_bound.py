@@ -13,7 +13,8 @@ gap was launched only after the device had run dry, while the host was busy laun
 waiting for data or for the device. At least a tenth of all kernels find the device idle in this
 way. Where CUDA or HIP graphs issue most kernels, launches do not set the pace and the rule is
 silent. Without recorded launches it cannot judge. From an operator table it goes by the totals:
-CPU time many times the device's; without a device, by the time that passes between operators.
+CPU time many times the device's. A table without the device's columns cannot show whether a device
+waited: the rule is silent there.
 What the profiler itself takes to record the host's events is left out of the gaps, by rule of thumb.
 
 ## What to do
@@ -71,9 +72,6 @@ threads."""
 MOST_WAIT_RATIO = 0.3
 """Of the CPU time in a table, in rows that wait: beyond that, waiting explains the CPU time."""
 
-LEAST_PYTHON_RATIO = 0.40
-"""Of a table's CPU time, between operators, where there is no device: large operators leave a few percent."""
-
 ACTIONS = (
     Action(
         title="Compile the model",
@@ -91,9 +89,6 @@ ACTIONS = (
         cost="shapes and addresses must stay the same; the graph keeps its own memory",
     ),
 )
-
-_IS_MARK = re.compile(r"^(?!aten::|autograd|torch|c10d|cuda|hip|enumerate\(DataLoader\)|.*Backward\d?$|\[)").search
-"""Marks of the program's own (record_function, Optimizer.step): names that are no operator's."""
 
 _WAITS = re.compile(r"DataLoader|Synchronize|aten::item|_local_scalar_dense|nonzero|Malloc|Free\b|MemcpyAsync|wait").search
 
@@ -204,8 +199,6 @@ def _by_trace(breakdown: StepBreakdown, launches: LaunchProfile, mix: KernelMix 
 
 
 def _by_table(table: OperatorTable) -> Finding | None:
-    if not table.device:
-        return _by_python(table)
     cpu, device = self_cpu_total_seconds(table), self_device_total_seconds(table)
     waiting = cpu_share(table, _WAITS)
     if not cpu or not device or (waiting is not None and waiting.ratio > MOST_WAIT_RATIO):
@@ -231,34 +224,6 @@ def _by_table(table: OperatorTable) -> Finding | None:
         settles=Action(
             title="Profile steady steps, not the first ones",
             change="torch.profiler.schedule(wait=5, warmup=2, active=3)",
-        ),
-    )
-
-
-def _by_python(table: OperatorTable) -> Finding | None:
-    """Without a device: the time between operators, which is Python's, stands under the marks around them."""
-    share = cpu_share(table, _IS_MARK)
-    if share is None or share.ratio < LEAST_PYTHON_RATIO or share.is_of_listed:
-        return None
-    return Finding(
-        statement=(
-            f"{ratio_text(share.ratio)} of the CPU time passes between operators, in {', '.join(share.names[:3])}: the operators are so "
-            "small that Python, and not their arithmetic, sets the pace."
-        ),
-        severity=Severity.WARNING,
-        confidence=0.4,
-        observations=(
-            Observation(
-                statement=f"self time of the marks around operators: {seconds_text(share.seconds)}",
-                value=share.ratio,
-                unit="ratio",
-                source=table.source,
-            ),
-        ),
-        actions=ACTIONS,
-        settles=Action(
-            title="See what Python does there",
-            change="py-spy record -o profile.svg -- python train.py",
         ),
     )
 

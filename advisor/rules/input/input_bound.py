@@ -9,7 +9,8 @@ change of the model, the precision or the card helps: the same wait stays.
 ## How it is recognized
 
 PyTorch marks each request for a batch in a profiler trace (`enumerate(DataLoader)#...__next__`).
-The rule fires where the device is idle inside such marks for at least 10% of the recorded time.
+The rule fires where the device is idle inside such marks for at least 10% of the recorded time; leading
+slow steps (warm-up) are left out of both.
 It never infers a wait for data from a gap alone. In an operator table the same mark is a row; the
 rule then goes by its share of CPU time, and with less confidence, since a table does not show
 whether the device idled meanwhile. In a log it reads the data time that many trainers print
@@ -32,12 +33,12 @@ import re
 from typing import TYPE_CHECKING
 
 from advisor.analysis.logged_times import LoggedDataTime, logged_data_time
-from advisor.analysis.table_shares import cpu_share
+from advisor.analysis.table_shares import cpu_share, has_device
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
 from advisor.model.step_time import Bound, StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
+from advisor.rules.step_evidence import certainty, input_loss, left_out, per_step_text, step_impact, step_without
 from advisor.rules.wording import count_text, ratio_text, seconds_text
 
 if TYPE_CHECKING:
@@ -102,10 +103,8 @@ def input_bound(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
 
 
 def _by_trace(breakdown: StepBreakdown, wait: InputWait, mix: KernelMix | None) -> Finding | None:
-    if breakdown.is_of_device:
-        lost, who = breakdown.seconds["input_wait"], "The device idles"
-    else:  # a job on the CPU: the processor that waits is the one that would compute
-        lost, who = wait.wait_seconds, "The job stands still"
+    breakdown, lost = input_loss(breakdown, wait)
+    who = "The device idles" if breakdown.is_of_device else "The job stands still"
     if lost < LEAST_RATIO * breakdown.window_seconds:
         return None
     return Finding(
@@ -114,7 +113,9 @@ def _by_trace(breakdown: StepBreakdown, wait: InputWait, mix: KernelMix | None) 
         confidence=certainty(0.9, breakdown, mix),
         observations=(
             Observation(
-                statement=f"idle while waiting for the loader: {seconds_text(lost)} in all",
+                statement=(
+                    f"idle while waiting for the loader: {seconds_text(lost)} in {seconds_text(breakdown.window_seconds)}{left_out(wait)}"
+                ),
                 value=lost,
                 unit="seconds",
                 source=breakdown.source,
@@ -159,7 +160,7 @@ def _by_table(table: OperatorTable) -> Finding | None:
     return Finding(
         statement=(
             f"Waiting for batches takes {seconds_text(share.seconds)}{calls}, "
-            f"{ratio_text(share.ratio)} {of_what}{how}: the device can hardly be kept fed."
+            f"{ratio_text(share.ratio)} {of_what}{how}: {'the device' if has_device(table) else 'what computes'} can hardly be kept fed."
         ),
         severity=Severity.WARNING,
         confidence=0.85 if share.ratio >= DOMINANT_RATIO else 0.6,

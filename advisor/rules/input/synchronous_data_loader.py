@@ -11,7 +11,7 @@ happen at the same time.
 
 By the name of the loader's iterator in a trace, `_SingleProcessDataLoaderIter`, which PyTorch
 uses for `num_workers=0` only, together with a device that idles inside its calls for at least 10%
-of the time. It is never inferred from gaps.
+of the time, leading slow steps (warm-up) left out. It is never inferred from gaps.
 
 ## What to do
 
@@ -33,7 +33,7 @@ from advisor.model.finding import Action, Finding, Observation, RuledOut, Severi
 from advisor.model.step_time import Bound, StepBreakdown
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
-from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
+from advisor.rules.step_evidence import certainty, input_loss, left_out, per_step_text, step_impact, step_without
 from advisor.rules.wording import count_text, seconds_text
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def synchronous_data_loader(breakdown: StepBreakdown, wait: InputWait, mix: Kern
     """Fire where the iterator is the single-process one and the job stands still inside it."""
     if not wait.is_single_process:
         return None
-    lost = breakdown.seconds["input_wait"] if breakdown.is_of_device else wait.wait_seconds
+    breakdown, lost = input_loss(breakdown, wait)
     if lost < LEAST_RATIO * breakdown.window_seconds:
         return None
     who = "The device idles" if breakdown.is_of_device else "The job stands still"
@@ -77,7 +77,10 @@ def synchronous_data_loader(breakdown: StepBreakdown, wait: InputWait, mix: Kern
                 source=wait.source,
             ),
             Observation(
-                statement=f"meanwhile {'the device idled' if breakdown.is_of_device else 'nothing was computed'} for {seconds_text(lost)}",
+                statement=(
+                    f"meanwhile {'the device idled' if breakdown.is_of_device else 'nothing was computed'} for "
+                    f"{seconds_text(lost)}{left_out(wait)}"
+                ),
                 value=lost,
                 unit="seconds",
                 source=breakdown.source,

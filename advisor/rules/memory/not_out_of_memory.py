@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from advisor.model.dataclass import dataclass
+from advisor.model.dataclass import dataclass, replace
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Observation
 from advisor.rules.capacity import severity_of
@@ -35,7 +35,7 @@ from advisor.rules.clues import quoted
 from advisor.rules.facts import plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case, a_failure
-from advisor.rules.worker_words import has_no_workers
+from advisor.rules.worker_words import has_no_workers, mapped_file
 
 if TYPE_CHECKING:
     from advisor.model.case import Case
@@ -162,6 +162,12 @@ NO_WORKERS = _Other(
     score=0.7,
 )
 
+MAPPED_FILE = replace(
+    NO_WORKERS,
+    what="a bus error comes from a mapped file that was cut, is damaged or lies on a full disk as well as from shared memory",
+    score=0.45,
+)
+
 
 @rule("MEM709", "not-out-of-memory")
 def not_out_of_memory(failure: Failure, log: LogText | None) -> Finding | None:
@@ -173,15 +179,18 @@ def not_out_of_memory(failure: Failure, log: LogText | None) -> Finding | None:
         if clue is not None:
             other = NO_WORKERS
             facts.append(clue.observation("there are no worker processes"))
+        elif (mapped := mapped_file(log)) is not None and log is not None:
+            other = MAPPED_FILE
+            facts.append(plain_fact(f'the log speaks of mapped files: "{quoted(mapped.text)}"', log.source.at(f"line {mapped.line}")))
     if other is None:
         return None
     return Finding(
-        statement=f"This is not a lack of memory: {other.what}.",
+        statement=f"This {'may be no' if other is MAPPED_FILE else 'is not a'} lack of memory: {other.what}.",
         severity=severity_of(failure),
         confidence=other.score,
         observations=tuple(facts),
         actions=other.actions,
-        settles=_BLOCKING if other.score < OTHERS["file descriptors"].score and other is not NO_WORKERS else None,
+        settles=_BLOCKING if other.score < OTHERS["file descriptors"].score and other not in (NO_WORKERS, MAPPED_FILE) else None,
         supersedes=("MEM802",) if other is NO_WORKERS else (),
     )
 

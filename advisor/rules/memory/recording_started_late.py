@@ -8,7 +8,8 @@ explained.
 
 ## How it is recognized
 
-At least a fifth of the live memory, and 256 MiB, has no allocation event in the record.
+At least a fifth of what is live at the moment that this report explains (the failure, else the peak, else the
+dump), and 256 MiB, has no allocation event in the record.
 
 ## What to do
 
@@ -24,6 +25,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from advisor.model.finding import Action, Finding, Observation, Severity
+from advisor.model.memory import Moment
 from advisor.rules.blocks import is_attributed
 from advisor.rules.facts import bytes_fact, count_fact
 from advisor.rules.rule import rule
@@ -41,6 +43,8 @@ LEAST_UNRECORDED_BYTES = 256 * MIB
 """Below it nothing that matters is missing."""
 
 
+AT = {Moment.OOM: "when the request was refused", Moment.PEAK: "at the peak", Moment.DUMP: "at the dump"}
+
 SCORE = 0.85
 """What is missing is a fact; that it matters for the answer is usual."""
 
@@ -51,12 +55,12 @@ NO_HISTORY_EVENTS = 1
 @rule("MEM901", "recording-started-late")
 def recording_started_late(record: AllocatorRecord, ledger: MemoryLedger | None) -> Finding | None:
     """Live memory without an allocation event."""
-    missing, live = record.unrecorded_live_bytes, record.dump_allocated_bytes
+    missing, live = record.unrecorded_live_bytes, _live(record)
     if missing < max(LEAST_UNRECORDED_BYTES, UNRECORDED_RATIO * live):
         return None
     facts: list[Observation] = [
         bytes_fact(
-            f"{bytes_text(missing)} of {bytes_text(live)} live has no allocation event",
+            f"{bytes_text(missing)} of {bytes_text(live)} live {AT[record.moment]} has no allocation event",
             missing,
             record.source,
         ),
@@ -66,7 +70,8 @@ def recording_started_late(record: AllocatorRecord, ledger: MemoryLedger | None)
             record.source,
         ),
     ]
-    is_inferred = ledger is not None and is_attributed(ledger) and ledger.entry("unattributed") < missing / 2
+    is_of_same_moment = ledger is not None and is_attributed(ledger) and ledger.at is record.moment
+    is_inferred = is_of_same_moment and ledger is not None and ledger.entry("unattributed") < missing / 2
     return Finding(
         statement=_began(record)
         + (
@@ -90,9 +95,13 @@ def recording_started_late(record: AllocatorRecord, ledger: MemoryLedger | None)
 def _began(record: AllocatorRecord) -> str:
     if record.event_count <= NO_HISTORY_EVENTS:
         return "The snapshot has no history of allocations: "
-    missing, live = record.unrecorded_live_bytes, record.dump_allocated_bytes
+    missing, live = record.unrecorded_live_bytes, _live(record)
     share = ratio_text(min(1.0, missing / live)) if live else "All"
-    return f"{share} of the live memory was allocated before the record began or fell out of it: "
+    return f"{share} of what is live {AT[record.moment]} was allocated before the record began or fell out of it: "
+
+
+def _live(record: AllocatorRecord) -> int:
+    return record.dump_allocated_bytes if record.moment_live_bytes is None else record.moment_live_bytes
 
 
 def fires() -> Case:

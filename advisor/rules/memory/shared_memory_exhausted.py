@@ -7,7 +7,9 @@ it is full, a write ends in a bus error, which kills the worker. NCCL uses it be
 
 ## How it is recognized
 
-A bus error in a worker, a refused segment with its size, or "no space left" on something in shared memory.
+A refused segment with its size, or "no space left" on something in shared memory. A bus error in a worker is
+weaker: PyTorch adds that shared memory is possible whatever caused it. It counts for more where the log speaks of
+/dev/shm or of a container besides, for less where it speaks of mapped files, and for little without a worker.
 
 ## What to do
 
@@ -32,15 +34,27 @@ from advisor.rules.facts import bytes_fact, count_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case, a_failure
 from advisor.rules.wording import bytes_text, count_text
-from advisor.rules.worker_words import has_no_workers, worker_count
+from advisor.rules.worker_words import has_no_workers, mapped_file, names_worker, worker_count
 
 if TYPE_CHECKING:
     from advisor.model.case import Case
 
-SCORES = {"NCCL segment": 0.92, "torch segment": 0.9, "no space left": 0.9, "bus error": 0.85}
-"""By the wording; a bus error can also come from a mapped data file."""
+SCORES = {"NCCL segment": 0.92, "torch segment": 0.9, "no space left": 0.9}
+"""By wordings that name shared memory's own failure."""
 
 OTHER_SCORE = 0.75
+
+WORKER_SCORE = 0.75
+"""Of a bus error in a worker: shared memory is the usual cause, a mapped data file that is cut or damaged gives the same signal."""
+
+SHARED_MEMORY_NAMED_SCORE = 0.85
+"""The same where the log speaks of /dev/shm or a container's limit outside of the message itself."""
+
+MAPPED_FILE_SCORE = 0.5
+"""The same where the log speaks of mapped files."""
+
+BARE_SCORE = 0.4
+"""Of a bus error that names no worker: any program can end so."""
 
 NO_WORKERS_SCORE = 0.3
 """Score of a bus error where no worker processes exist."""
@@ -51,16 +65,10 @@ def shared_memory_exhausted(failure: Failure, log: LogText | None) -> Finding | 
     """A worker or NCCL could not write to shared memory."""
     if failure.kind is not FailureKind.SHARED_MEMORY_EXHAUSTED:
         return None
-    score = SCORES.get(failure.generation, OTHER_SCORE)
-    if failure.generation == "bus error" and has_no_workers(failure, log) is not None:
-        score = NO_WORKERS_SCORE
+    is_bus_error = failure.generation == "bus error"
+    score = _bus_error_score(failure, log) if is_bus_error else SCORES.get(failure.generation, OTHER_SCORE)
     return Finding(
-        statement="Shared memory was full: "
-        + (
-            "NCCL could not create a segment in /dev/shm."
-            if failure.generation == "NCCL segment"
-            else "a data-loading worker could not hand its batch over, and ended."
-        ),
+        statement=_said(failure),
         severity=severity_of(failure),
         confidence=score,
         observations=_facts(failure, log),
@@ -72,12 +80,38 @@ def shared_memory_exhausted(failure: Failure, log: LogText | None) -> Finding | 
     )
 
 
+def _said(failure: Failure) -> str:
+    if failure.generation == "NCCL segment":
+        return "Shared memory was full: NCCL could not create a segment in /dev/shm."
+    if failure.generation != "bus error":
+        return "Shared memory was full: a data-loading worker could not hand its batch over, and ended."
+    if names_worker(failure):
+        return (
+            "Shared memory was probably full: a data-loading worker ended with a bus error, as it does when it cannot hand its batch over."
+        )
+    return "Shared memory may have been full: the program ended with a bus error, and does not say where."
+
+
+def _bus_error_score(failure: Failure, log: LogText | None) -> float:
+    if has_no_workers(failure, log) is not None:
+        return NO_WORKERS_SCORE
+    if not names_worker(failure):
+        return BARE_SCORE
+    if mapped_file(log) is not None:
+        return MAPPED_FILE_SCORE
+    around = [] if log is None else [each for each in log.mentions if each.topic == "shared-memory" and each.line != failure.line]
+    return SHARED_MEMORY_NAMED_SCORE if around else WORKER_SCORE
+
+
 def _facts(failure: Failure, log: LogText | None) -> tuple[Observation, ...]:
     facts = [plain_fact(f'the log: "{quoted(failure.message)}"', failure.source)]
     if failure.requested_bytes is not None:
         text = f"a segment of {bytes_text(failure.requested_bytes)} was refused"
         facts.append(bytes_fact(text, failure.requested_bytes, failure.source))
     workers = worker_count(log)
+    mapped = mapped_file(log) if failure.generation == "bus error" else None
+    if mapped is not None and log is not None:
+        facts.append(plain_fact(f'the log speaks of mapped files: "{quoted(mapped.text)}"', log.source.at(f"line {mapped.line}")))
     if workers is not None and log is not None:
         facts.append(count_fact(f"the log shows {count_text(workers, 'worker')}", workers, log.source))
     return tuple(facts)
@@ -104,7 +138,7 @@ def _actions() -> tuple[Action, ...]:
 
 
 def fires() -> Case:
-    """A worker of a container with 64 MiB of shared memory dies of a bus error."""
+    """A worker dies of a bus error."""
     return a_case(
         a_failure(
             kind=FailureKind.SHARED_MEMORY_EXHAUSTED,

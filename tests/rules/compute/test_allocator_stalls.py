@@ -27,6 +27,13 @@ def test_a_hundredth_of_the_steady_steps_is_enough(seconds, fires):
     assert (with_allocations(steady_seconds=seconds) is not None) is fires
 
 
+@pytest.mark.parametrize(("exposed", "fires"), [(0.0089, False), (0.0091, True)])
+def test_what_the_device_loses_decides_where_it_is_known(exposed, fires):
+    found = with_allocations(steady_exposed_seconds=exposed)
+    assert (found is not None) is fires
+    assert found is None or found.impact.step_ratio == pytest.approx(exposed)
+
+
 @pytest.mark.parametrize(("hit", "fires"), [(4, False), (5, True)])
 def test_half_of_the_steady_steps_must_be_hit(hit, fires):
     assert (with_allocations(steady_steps_hit=hit) is not None) is fires

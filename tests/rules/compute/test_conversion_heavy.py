@@ -40,6 +40,18 @@ def test_without_a_device_the_same_reading_applies_to_cpu_time():
     assert "CPU time" in by_table(row, self_cpu_total_seconds=1.0).statement
 
 
+def test_the_processors_time_says_less_than_the_devices():
+    row = OperatorRow(name="aten::contiguous", self_cpu_seconds=0.4, self_device_seconds=0.4)
+    on_cpu = by_table(row, self_cpu_total_seconds=1.0)
+    assert on_cpu.confidence < by_table(row, device="CUDA", self_device_total_seconds=1.0).confidence
+
+
+@pytest.mark.parametrize("name", ["cudaLaunchKernel", "hipLaunchKernel", "aten::cudnn_convolution", "cudaMemcpyAsync"])
+def test_where_a_device_was_used_the_processors_time_in_a_copy_is_waiting(name):
+    rows = (OperatorRow(name="aten::copy_", self_cpu_seconds=0.6), OperatorRow(name=name, self_cpu_seconds=0.1))
+    assert by_table(*rows, self_cpu_total_seconds=1.0) is None
+
+
 def test_host_time_of_a_copy_is_not_device_time():
     row = OperatorRow(name="aten::copy_", self_cpu_seconds=0.9, self_device_seconds=0.01)
     assert by_table(row, device="CUDA", self_device_total_seconds=1.0) is None

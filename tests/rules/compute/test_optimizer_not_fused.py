@@ -55,3 +55,16 @@ def test_a_table_fires_by_the_optimizers_own_cpu_time(seconds, fires):
 def test_a_log_must_give_figures_of_time_and_not_only_name_an_optimizer(text, fires):
     topic = "adamw" if "AdamW" in text else "fused-optimizer"
     assert (check(log=a_log_that_mentions(topic, text)) is not None) is fires
+
+
+@pytest.mark.parametrize("name", ["aten::_foreach_addcdiv_", "aten::_fused_adamw_"])
+def test_a_table_with_operators_for_many_tensors_does_not_fire(name):
+    rows = (OperatorRow(name="Optimizer.step#AdamW.step", self_cpu_seconds=0.4), OperatorRow(name=name, self_cpu_seconds=0.1))
+    assert check(table=a_table(*rows, self_cpu_total_seconds=1.0)) is None
+
+
+def test_a_table_alone_is_a_weak_witness_since_other_work_may_run_inside_the_mark():
+    row = OperatorRow(name="Optimizer.step#AdamW.step", self_cpu_seconds=0.4)
+    found = check(table=a_table(row, self_cpu_total_seconds=1.0))
+    assert found.confidence <= 0.4
+    assert found.settles is not None

@@ -41,7 +41,7 @@ def test_a_wait_without_operator_and_line_makes_it_less_sure():
 @pytest.mark.parametrize(("seconds", "fires"), [(0.099, False), (0.101, True)])
 def test_a_table_fires_by_the_share_of_rows_that_wait(seconds, fires):
     row = OperatorRow(name="aten::nonzero", calls=900, self_cpu_seconds=seconds)
-    table = a_table(row, self_cpu_total_seconds=1.0)
+    table = a_table(row, self_cpu_total_seconds=1.0, device="CUDA")
     assert (check(table=table) is not None) is fires
 
 
@@ -63,4 +63,16 @@ def test_a_line_of_a_traceback_is_no_statement_about_time():
 @pytest.mark.parametrize(("seconds", "fires"), [(0.099, False), (0.101, True)])
 def test_a_cut_table_still_shows_the_wait_inside_the_operator(seconds, fires):
     row = OperatorRow(name="aten::nonzero", calls=900, self_cpu_seconds=0.005, cpu_seconds=seconds)
-    assert (check(table=a_table(row, self_cpu_total_seconds=1.0)) is not None) is fires
+    assert (check(table=a_table(row, self_cpu_total_seconds=1.0, device="CUDA")) is not None) is fires
+
+
+READS = OperatorRow(name="aten::item", calls=900, self_cpu_seconds=0.01, cpu_seconds=0.4)
+
+
+def test_on_the_processor_a_read_waits_for_nothing():
+    assert check(table=a_table(READS, self_cpu_total_seconds=1.0)) is None
+
+
+def test_calls_of_the_runtime_show_a_device_whose_columns_are_missing():
+    calls = OperatorRow(name="cudaLaunchKernel", calls=4_000, self_cpu_seconds=0.1)
+    assert check(table=a_table(READS, calls, self_cpu_total_seconds=1.0)) is not None

@@ -74,3 +74,14 @@ def test_a_log_is_read_for_the_wait_that_it_prints(text, confidence):
 def test_the_log_of_a_failure_is_not_asked_why_it_is_slow():
     log = a_log_that_mentions("data-time", "time: 0.500 data_time: 0.300")
     assert check(log=log, failure=a_failure()) is None
+
+
+def test_a_table_without_a_device_speaks_of_no_device():
+    row = OperatorRow(name=LOADER, calls=10, self_cpu_seconds=0.4)
+    assert "device" not in check(table=a_table(row, self_cpu_total_seconds=1.0)).statement
+    assert "device" in check(table=a_table(row, self_cpu_total_seconds=1.0, device="CUDA")).statement
+
+
+def test_a_wait_for_the_first_batch_alone_is_warm_up():
+    warmed_up = {"steady_step_count": 9, "steady_window_seconds": 0.2, "steady_lost_seconds": 0.001}
+    assert check(a_breakdown(input_wait=0.6), an_input_wait(**warmed_up)) is None

@@ -26,3 +26,19 @@ def test_a_loader_of_unknown_kind_is_not_called_synchronous():
 
 def test_it_explains_the_finding_that_the_job_is_input_bound():
     assert check(0.4, **SINGLE).supersedes == ("INP101",)
+
+
+WARMED_UP = {"step_count": 10, "steady_step_count": 9, "steady_window_seconds": 0.2}
+
+
+@pytest.mark.parametrize(("lost", "fires"), [(0.0199, False), (0.0201, True)])
+def test_behind_a_slow_first_step_the_share_of_the_later_steps_decides(lost, fires):
+    found = check(0.02, **SINGLE, **WARMED_UP, steady_lost_seconds=lost)
+    assert (found is not None) is fires
+    if found is not None:
+        assert found.impact.step_ratio == pytest.approx(lost / 0.2)
+        assert any("the slow first step left out" in each.statement for each in found.observations)
+
+
+def test_a_loader_that_is_slow_in_the_first_step_only_costs_nothing_later():
+    assert check(0.6, **SINGLE, **WARMED_UP, steady_lost_seconds=0.0) is None

@@ -35,3 +35,16 @@ def test_an_unknown_wording_is_less_sure() -> None:
     assert unknown is not None
     assert unknown.confidence == 0.6
     assert unknown.settles is not None
+
+
+def test_where_files_are_mapped_a_bus_error_may_be_theirs() -> None:
+    failure = a_failure(
+        kind=FailureKind.SHARED_MEMORY_EXHAUSTED, generation="bus error", message="DataLoader worker (pid 7) is killed by signal: Bus error."
+    )
+    mapped = Mention(topic="memory-mapped-file", line=2, text="env = lmdb.open(path)")
+    finding = check(failure, a_log(mentions=(mapped,)))
+    assert finding is not None
+    assert finding.confidence < 0.5
+    assert "may be no lack of memory" in finding.statement
+    assert finding.supersedes == ()
+    assert check(failure, a_log()) is None

@@ -3,6 +3,7 @@
 import pytest
 
 from advisor.model.finding import Severity
+from advisor.model.memory import Moment
 from advisor.rules.memory.recording_started_late import (
     LEAST_UNRECORDED_BYTES,
     recording_started_late,
@@ -38,8 +39,25 @@ def test_a_snapshot_without_history_says_so(events: int, says: bool) -> None:
 @pytest.mark.parametrize(("unattributed", "inferred"), [(GIB, True), (5 * GIB, False)])
 def test_what_was_inferred_is_not_called_unknown(unattributed: int, inferred: bool) -> None:
     finding = check(
-        a_record(unrecorded_live_bytes=10 * GIB),
+        a_record(unrecorded_live_bytes=10 * GIB, moment=Moment.PEAK, moment_live_bytes=20 * GIB),
         a_ledger(weights=12 * GIB, unattributed=unattributed),
     )
     assert finding is not None
     assert ("inferred" in finding.statement) is inferred
+
+
+@pytest.mark.parametrize(("moment", "words"), [(Moment.OOM, "when the request was refused"), (Moment.PEAK, "at the peak")])
+def test_its_figures_are_of_the_moment_that_the_ledger_explains_and_say_so(moment: Moment, words: str) -> None:
+    record = a_record(dump_allocated_bytes=GIB, moment=moment, moment_live_bytes=20 * GIB, unrecorded_live_bytes=5 * GIB)
+    finding = check(record, None)
+    assert finding is not None
+    assert f"25% of what is live {words}" in finding.statement
+    assert f"5 GiB of 20 GiB live {words}" in finding.observations[0].statement
+    assert check(a_record(dump_allocated_bytes=5 * GIB, moment=moment, moment_live_bytes=50 * GIB, unrecorded_live_bytes=5 * GIB), None) is None
+
+
+def test_a_ledger_of_another_moment_says_nothing_of_what_was_inferred() -> None:
+    record = a_record(unrecorded_live_bytes=10 * GIB, moment=Moment.DUMP)
+    finding = check(record, a_ledger(weights=12 * GIB, unattributed=0, at=Moment.PEAK))
+    assert finding is not None
+    assert "cannot say" in finding.statement

@@ -1,17 +1,28 @@
 """MEM802: shared memory, less sure where no worker exists."""
 
 from advisor.model.failure import Failure, FailureKind
-from advisor.rules.memory.shared_memory_exhausted import NO_WORKERS_SCORE, shared_memory_exhausted
+from advisor.rules.memory.shared_memory_exhausted import (
+    BARE_SCORE,
+    MAPPED_FILE_SCORE,
+    NO_WORKERS_SCORE,
+    SHARED_MEMORY_NAMED_SCORE,
+    WORKER_SCORE,
+    shared_memory_exhausted,
+)
 from advisor.rules.samples import MIB, a_failure, a_log
+from advisor.rules.samples_time import a_log_that_mentions
 
 check = shared_memory_exhausted.check
 
 
-def a_bus_error(generation: str = "bus error", requested_bytes: int | None = None) -> Failure:
+IN_A_WORKER = "RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error."
+
+
+def a_bus_error(generation: str = "bus error", requested_bytes: int | None = None, message: str = IN_A_WORKER) -> Failure:
     return a_failure(
         kind=FailureKind.SHARED_MEMORY_EXHAUSTED,
         generation=generation,
-        message="Bus error",
+        message=message,
         requested_bytes=requested_bytes,
         total_bytes=None,
     )
@@ -23,6 +34,25 @@ def test_the_number_of_workers_decides_how_sure_a_bus_error_is() -> None:
     assert with_workers is not None
     assert without.confidence == NO_WORKERS_SCORE < with_workers.confidence
     assert any("8 workers" in fact.statement for fact in with_workers.observations)
+
+
+def test_what_else_the_log_says_decides_what_a_bus_error_is_worth() -> None:
+    def score(topic: str = "", line: int = 40, message: str = IN_A_WORKER) -> float:
+        log = a_log_that_mentions(topic, "some line", line=line) if topic else a_log()
+        return check(a_bus_error(message=message), log).confidence
+
+    assert score("shared-memory") == SHARED_MEMORY_NAMED_SCORE
+    assert score("memory-mapped-file") == MAPPED_FILE_SCORE
+    assert score() == WORKER_SCORE
+    assert score("shared-memory", line=a_bus_error().line) == WORKER_SCORE  # the message's own advice
+    assert score(message="Bus error (core dumped)") == BARE_SCORE
+    assert SHARED_MEMORY_NAMED_SCORE > WORKER_SCORE > MAPPED_FILE_SCORE > BARE_SCORE > NO_WORKERS_SCORE
+
+
+def test_a_bus_error_is_not_said_to_be_more_than_it_is() -> None:
+    assert "probably" in check(a_bus_error(), None).statement
+    assert "may have been" in check(a_bus_error(message="Bus error (core dumped)"), None).statement
+    assert "was full" in check(a_bus_error("torch segment"), None).statement
 
 
 def test_a_refused_segment_is_told_with_its_size() -> None:
