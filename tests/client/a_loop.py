@@ -1,6 +1,6 @@
 """A training loop by the clock's tick: what hooks would call, with times that a test chooses."""
 
-from advisor.client.layout import PHASES, Step
+from advisor.client.layout import PHASES, Step, step_of
 from advisor.client.timeline import Batch, Timeline
 
 MILLISECOND = 1_000_000
@@ -14,16 +14,16 @@ class Loop:
     def __init__(self) -> None:
         self.now = 1_000
         self.steps: list[Step] = []
-        self.states: list[tuple[int, int, int]] = []
-        self.timeline = Timeline(self.steps.append, lambda *state: self.states.append(state), clock=lambda: self.now)
+        self.state = [0, 0, 0]
+        self.timeline = Timeline(lambda values: self.steps.append(step_of(values)), self.state, clock=lambda: self.now)
 
     def spend(self, milliseconds: float) -> None:
         self.now += round(milliseconds * MILLISECOND)
 
     def batch(self, milliseconds: float, *, grad: bool = True, batch: Batch | None = EIGHT) -> None:
-        self.timeline.batch_begin(is_grad_enabled=grad)
+        self.timeline.batch_begin(grad)
         self.spend(milliseconds)
-        self.timeline.batch_end(batch, is_grad_enabled=grad)
+        self.timeline.batch_end(batch, grad)
 
     def backward(self, milliseconds: float) -> None:
         self.timeline.backward_begin()

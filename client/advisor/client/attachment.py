@@ -18,7 +18,7 @@ from advisor.client.gauges import GaugeReader
 from advisor.client.hooks import Hooks
 from advisor.client.identity import boot_id, rank_of, run_id_of, start_ticks
 from advisor.client.late_torch import WhenLoaded
-from advisor.client.layout import ENDED, PHASES, Event, Metric, Step
+from advisor.client.layout import ENDED, PHASES, Event, Metric
 from advisor.client.ring import RingWriter
 from advisor.client.spool import RING, RUN, make_rank_folder, spool_root, write_json
 from advisor.client.timeline import Timeline
@@ -149,12 +149,12 @@ class LiveAttachment(Attachment):
             self._failed(error, trace)
         self.detach()
 
-    def _finished(self, step: Step) -> None:
+    def _finished(self, values: tuple[float, ...]) -> None:
         if not self._is_open:
             return
         with self._lock:
-            self._ring.step(step)
-        if step.step in LATE_STEPS:
+            self._ring.step(values)
+        if values[0] in LATE_STEPS:
             self.hooks.install_late()
 
     def _failed(self, error: BaseException, trace: TracebackType | None) -> None:
@@ -167,7 +167,7 @@ class LiveAttachment(Attachment):
 
     def _ended(self) -> None:
         self.timeline.close()
-        self._ring.state(PHASES.index(self.timeline.phase), self.timeline.step_count, time.monotonic_ns(), ENDED)
+        self._ring.state[0] |= ENDED << 32
 
 
 _current: LiveAttachment | None = None

@@ -44,6 +44,7 @@ class Hooks:
         self._has_seen_backward = False
         self._hooked: set[str] = set()
         self._gc_began = 0
+        self._known: set[int] = set()
         self.optimizers: WeakSet[Any] = WeakSet()
         self.fault_count = 0
         self.last_fault = ""
@@ -97,9 +98,9 @@ class Hooks:
 
         self._undo.append(put_back)
 
-    def _guarded(self, call: Callable[..., None], *arguments: Any, **options: Any) -> None:  # noqa: ANN401 - of any call
+    def _guarded(self, call: Callable[..., None], *arguments: Any) -> None:  # noqa: ANN401 - of any call
         try:
-            call(*arguments, **options)
+            call(*arguments)
         except Exception as fault:  # noqa: BLE001 - the training must not notice
             self.fault_count += 1
             self.last_fault = f"{type(fault).__name__}: {fault}"
@@ -116,11 +117,13 @@ class Hooks:
             self._guarded(self._timeline.optimizer_begin)
 
     def _optimizer_ends(self, optimizer: Any, *_: Any) -> None:  # noqa: ANN401 - as above
+        identity = id(optimizer)
         if self._is_ours():
-            self._guarded(self._timeline.optimizer_end, id(optimizer))
+            self._guarded(self._timeline.optimizer_end, identity)
         else:
             self._guarded(self._timeline.fused)
-        if optimizer not in self.optimizers:
+        if identity not in self._known:
+            self._known.add(identity)
             self._guarded(self.optimizers.add, optimizer)
 
     def _around_backward(self, original: Any) -> Any:  # noqa: ANN401 - as above
@@ -141,11 +144,11 @@ class Hooks:
         def __next__(iterator: Any) -> Any:  # noqa: ANN401, N807 - the method's own name
             if not self._is_ours():
                 return original(iterator)
-            self._guarded(self._timeline.batch_begin, is_grad_enabled=self._grad_enabled())
+            self._guarded(self._timeline.batch_begin, self._grad_enabled())
             try:
                 data = original(iterator)
             except BaseException:
-                self._guarded(self._timeline.batch_end, None, is_grad_enabled=self._grad_enabled())
+                self._guarded(self._timeline.batch_end, None, self._grad_enabled())
                 raise
             self._guarded(self._batch_ends, data, iterator)
             return data
@@ -154,7 +157,7 @@ class Hooks:
 
     def _batch_ends(self, data: Any, iterator: Any) -> None:  # noqa: ANN401 - as above
         batch = batch_of(data, getattr(iterator, "_num_workers", 0))
-        self._timeline.batch_end(batch, is_grad_enabled=self._grad_enabled())
+        self._timeline.batch_end(batch, self._grad_enabled())
 
     def _around_train(self, original: Any) -> Any:  # noqa: ANN401 - as above
         is_inside = False
@@ -168,7 +171,7 @@ class Hooks:
                 return original(module, mode)
             finally:
                 is_inside = False
-                self._guarded(self._timeline.mode, is_training=bool(mode))
+                self._guarded(self._timeline.mode, bool(mode))
 
         return train
 

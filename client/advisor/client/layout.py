@@ -38,10 +38,13 @@ CURSOR_OFFSET = 1024
 
 STATE = struct.Struct("<IIQQ")
 STATE_OFFSET = 1088
-"""What the trainer does now: phase (index into PHASES), flags, step, monotonic nanoseconds since when."""
+"""What the trainer does now, in three words of 64 bits: phase (index into PHASES) and flags, step, monotonic nanoseconds since when."""
 
 ENDED = 1
 """Flag of the state: the interpreter came to its regular end."""
+
+DETACHED = 2
+"""Flag of the state: the trainer let go of the ring, and goes on unwatched; its sidecar leaves."""
 
 PHASES = (
     "other",
@@ -68,8 +71,11 @@ SUFFIX = struct.Struct("<Q")
 SUFFIX_OFFSET = RECORD_BYTES - SUFFIX.size
 """The sequence number once more."""
 
-STEP = struct.Struct("<QQd12f8I4Q5I")
-"""The fields of Step, in order, the phases' seconds by PHASES."""
+STEP = struct.Struct("<QQQ10ff8If4Q5I")
+"""The fields of Step in order, times in nanoseconds, the phases' by PHASES."""
+
+STEP_RECORD = struct.Struct(PREFIX.format + STEP.format[1:])
+"""Prefix and fields in one: a step is written in every step."""
 
 METRIC = struct.Struct("<QQdB120s")
 """Step, monotonic nanoseconds, value, bytes of the name, the name in UTF-8."""
@@ -86,19 +92,19 @@ class Step(NamedTuple):
         end_nanoseconds: of the monotonic clock.
         seconds: from the end of the step before.
         phases: seconds of each phase, in the order of PHASES; they sum to `seconds`.
-        gc_seconds / gc_count: garbage collections in the step.
-        recompilation_count / graph_break_count: of torch.compile, since the start.
+        gc_seconds: of garbage collections in the step; `gc_count` is how many.
         backward_count: backward passes (micro-batches).
         batch_count: batches that loaders gave.
-        sample_count / token_count: of the batches of the step.
+        sample_count: of the batches of the step; `token_count` their tokens.
         shape_digest: a hash of the batches' shapes.
-        cpu_seconds: the process's processor time, all its threads.
-        rss_bytes: resident memory, read at intervals.
-        allocated_peak_bytes / reserved_peak_bytes / allocated_bytes: of the GPU's caching allocator; the last at the end of the step.
-        retry_count / refused_count: the allocator's retries and out-of-memory errors, since the start.
         worker_count: processes of the loader that last gave a batch.
         flags: of STEP_FLAGS.
-        context_switch_count: involuntary ones, in the step.
+        cpu_seconds: the process's processor time, all its threads.
+        rss_bytes: resident memory; this and what follows is read a few times a second and kept meanwhile.
+        allocated_peak_bytes: of the GPU's caching allocator, as are `reserved_peak_bytes` and `allocated_bytes`.
+        retry_count: the allocator's retries since the start; `refused_count` its out-of-memory errors.
+        recompilation_count: graphs of torch.compile since the start; `graph_break_count` its breaks.
+        context_switch_count: involuntary ones since the last reading.
     """
 
     step: int
@@ -106,23 +112,23 @@ class Step(NamedTuple):
     seconds: float
     phases: tuple[float, ...]
     gc_seconds: float
-    cpu_seconds: float
     gc_count: int
-    recompilation_count: int
-    graph_break_count: int
     backward_count: int
     batch_count: int
     sample_count: int
     token_count: int
     shape_digest: int
+    worker_count: int
+    flags: int
+    cpu_seconds: float
     rss_bytes: int
     allocated_peak_bytes: int
     reserved_peak_bytes: int
     allocated_bytes: int
     retry_count: int
     refused_count: int
-    worker_count: int
-    flags: int
+    recompilation_count: int
+    graph_break_count: int
     context_switch_count: int
 
 
@@ -162,12 +168,14 @@ Record = Step | Metric | Event
 """What a slot may hold."""
 
 
-def step_values(step: Step) -> tuple[Any, ...]:
-    """The fields in the order of STEP."""
-    return (*step[:3], *step.phases, *step[4:])
+NANO = 1e-9
 
 
 def step_of(values: tuple[Any, ...]) -> Step:
     """The record of unpacked values."""
-    phases_end = 3 + len(PHASES)
-    return Step._make((*values[:3], values[3:phases_end], *values[phases_end:]))
+    end = 3 + len(PHASES)
+    step, moment, nanoseconds = values[:3]
+    phases = tuple([spent * NANO for spent in values[3:end]])
+    gc_nanoseconds, *counts = values[end : end + 9]
+    cpu_seconds, *gauges = values[end + 9 :]
+    return Step._make((step, moment, nanoseconds * NANO, phases, gc_nanoseconds * NANO, *counts, cpu_seconds, *gauges))

@@ -6,17 +6,16 @@ Forward is what lies between a batch and its backward pass; where no loader give
 
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from advisor.client.layout import PHASES, Step
+from advisor.client.layout import PHASES
 
 OTHER, DATA_WAIT, FORWARD, BACKWARD, OPTIMIZER, EVALUATION = range(6)
-NANO = 1e-9
 
+GRAD_IN_EVALUATION = 4
 WITHOUT_OPTIMIZER = 64
 WITHOUT_LOADER = 128
 UNFINISHED = 256
-GRAD_IN_EVALUATION = 4
 
 MOST_FOREIGN = 8
 """Steps of other optimizers without one of ours, after which ours is taken for replaced; generative pairs step at most a few to one."""
@@ -32,48 +31,87 @@ class Batch(NamedTuple):
 
 
 class Gauges(NamedTuple):
-    """What is read once a step beside the phases; see layout.Step."""
+    """What is read beside the phases, most of it a few times a second; see layout.Step."""
 
+    flags: int = 0
     cpu_seconds: float = 0.0
-    recompilation_count: int = 0
-    graph_break_count: int = 0
     rss_bytes: int = 0
     allocated_peak_bytes: int = 0
     reserved_peak_bytes: int = 0
     allocated_bytes: int = 0
     retry_count: int = 0
     refused_count: int = 0
+    recompilation_count: int = 0
+    graph_break_count: int = 0
     context_switch_count: int = 0
-    flags: int = 0
+
+
+class Words(Protocol):
+    """A few words to store to: a view of the ring, or a list."""
+
+    def __setitem__(self, place: int, value: int, /) -> None: ...
 
 
 class Timeline:
-    """The phases of one thread's training loop. Calls come from that thread alone; none of them raises or waits."""
+    """The phases of one thread's training loop. Calls come from that thread alone and wait for nothing.
+
+    Six calls a step come here, so that they are written for speed: fields in slots, arguments by place, state stored in place.
+    """
+
+    __slots__ = (
+        "_backward_count",
+        "_base",
+        "_batch_count",
+        "_clock",
+        "_evaluates",
+        "_flags",
+        "_foreign_count",
+        "_gauges",
+        "_gc_count",
+        "_gc_nanoseconds",
+        "_had_backward",
+        "_has_optimizer",
+        "_is_after_optimizer",
+        "_is_fused",
+        "_is_mode_misleading",
+        "_last_optimizer",
+        "_on_step",
+        "_sample_count",
+        "_shape_digest",
+        "_since",
+        "_stack",
+        "_state",
+        "_step_begin",
+        "_steps_itself",
+        "_taken",
+        "_token_count",
+        "_unsettled",
+        "_worker_count",
+        "step_count",
+    )
 
     def __init__(
         self,
-        on_step: Callable[[Step], None],
-        on_state: Callable[[int, int, int], None],
-        gauges: Callable[[], Gauges] = Gauges,
+        on_step: Callable[[tuple[float, ...]], None],
+        state: Words,
+        gauges: Callable[[int], tuple[float, ...]] = lambda _: Gauges(),
         clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """Start at the current moment.
 
         Args:
-            on_step: takes each finished step.
-            on_state: takes phase, step and nanoseconds whenever the phase changes.
-            gauges: reads what is read once a step.
+            on_step: takes each finished step, the fields of layout.STEP in order.
+            state: three words to keep phase, steps finished, and nanoseconds of the last change in.
+            gauges: takes the moment and reads what is read once a step, in the order of Gauges.
             clock: nanoseconds of the monotonic clock.
         """
-        self._on_step, self._on_state, self._gauges, self._clock = on_step, on_state, gauges, clock
+        self._on_step, self._state, self._gauges, self._clock = on_step, state, gauges, clock
         self.step_count = 0
         self._stack: list[int] = []
         self._base = OTHER
         self._evaluates = self._is_mode_misleading = False
         self._last_optimizer = self._foreign_count = 0
-        self._is_after_optimizer = False
-        self._is_fused = False
-        self._steps_itself = False
+        self._is_after_optimizer = self._is_fused = self._steps_itself = False
         self._has_optimizer = self._had_backward = False
         self._since = self._step_begin = clock()
         self._begin_step()
@@ -85,29 +123,28 @@ class Timeline:
 
     def _begin_step(self) -> None:
         self._taken = [0] * len(PHASES)
-        self._unsettled = 0
-        self._gc_nanoseconds = self._gc_count = 0
+        self._unsettled = self._gc_nanoseconds = self._gc_count = 0
         self._backward_count = self._batch_count = self._sample_count = self._token_count = self._shape_digest = 0
         self._worker_count = self._flags = 0
 
     def _advance(self) -> int:
         """Give the time since the last change to the phase that it was spent in."""
         now = self._clock()
-        stack = self._stack
-        spent = now - self._since
-        if stack:
-            self._taken[stack[-1]] += spent
+        spent, self._since = now - self._since, now
+        if self._stack:
+            self._taken[self._stack[-1]] += spent
         else:
             self._taken[self._base] += spent
             self._unsettled += spent
-        self._since = now
         return now
 
     def enter(self, phase: int) -> None:
         """A phase begins, inside the present one."""
         now = self._advance()
         self._stack.append(phase)
-        self._on_state(phase, self.step_count, now)
+        state = self._state
+        state[0] = phase
+        state[2] = now
 
     def leave(self, phase: int) -> None:
         """A phase ends; phases inside it that were left by an exception end with it."""
@@ -115,17 +152,20 @@ class Timeline:
         stack = self._stack
         while stack and stack.pop() != phase:
             pass
-        self._on_state(stack[-1] if stack else self._base, self.step_count, now)
+        state = self._state
+        state[0] = stack[-1] if stack else self._base
+        state[2] = now
 
-    def batch_begin(self, *, is_grad_enabled: bool = True) -> None:
+    def batch_begin(self, is_grad_enabled: bool = True) -> None:
         """The loop asks its loader for a batch."""
-        if self._batch_count and not self._had_backward and not self._has_optimizer and not self._steps_itself:
+        if self._batch_count and not (self._had_backward or self._has_optimizer or self._steps_itself):
             self._finish(self._advance(), WITHOUT_OPTIMIZER)
-        self._stack.clear()  # an exception may have left a phase open, and no phase asks for a batch
-        is_evaluation = self._evaluates or not is_grad_enabled
-        self.enter(EVALUATION if is_evaluation else DATA_WAIT)
+        if self._stack:
+            self._advance()
+            self._stack.clear()  # an exception left a phase open: no phase asks for a batch
+        self.enter(EVALUATION if self._evaluates or not is_grad_enabled else DATA_WAIT)
 
-    def batch_end(self, batch: Batch | None, *, is_grad_enabled: bool = True) -> None:
+    def batch_end(self, batch: Batch | None, is_grad_enabled: bool = True) -> None:
         """The loader gave a batch, or None at its end."""
         is_evaluation = self._evaluates or not is_grad_enabled
         self._base = OTHER if batch is None else EVALUATION if is_evaluation else FORWARD
@@ -136,16 +176,16 @@ class Timeline:
         self._unsettled = 0
         if self._evaluates and is_grad_enabled:
             self._flags |= GRAD_IN_EVALUATION
+        samples, tokens, digest, self._worker_count = batch
         self._batch_count += 1
-        self._sample_count += batch.sample_count
-        self._token_count += batch.token_count
-        self._shape_digest = (self._shape_digest * 31 + batch.shape_digest) & 0xFFFFFFFF
-        self._worker_count = batch.worker_count
+        self._sample_count += samples
+        self._token_count += tokens
+        self._shape_digest = (self._shape_digest * 31 + digest) & 0xFFFFFFFF
 
     def backward_begin(self) -> None:
         """A backward pass begins."""
         self.enter(BACKWARD)
-        if len(self._stack) == 1 and self._base in {OTHER, EVALUATION}:
+        if len(self._stack) == 1 and self._base != FORWARD:
             # Between two calls of ours lay a forward pass that no batch announced: what was "other" was that.
             self._taken[self._base] -= self._unsettled
             self._taken[FORWARD] += self._unsettled
@@ -160,7 +200,7 @@ class Timeline:
         """A backward pass has ended."""
         self._base = OTHER
         self.leave(BACKWARD)
-        if BACKWARD in self._stack:
+        if self._stack and BACKWARD in self._stack:
             return
         self._backward_count += 1
         self._unsettled = 0
@@ -184,10 +224,12 @@ class Timeline:
         if self._stack and BACKWARD in self._stack:
             self._is_fused = True  # one optimizer a parameter, inside backward: the step ends with it
             return
-        is_next_in_turn = self._is_after_optimizer and optimizer != self._last_optimizer
-        self._foreign_count = 0 if optimizer == self._last_optimizer else self._foreign_count + 1
-        if not self._last_optimizer or is_next_in_turn or self._foreign_count > MOST_FOREIGN:
-            self._last_optimizer = optimizer
+        if optimizer == self._last_optimizer:
+            self._foreign_count = 0
+        else:
+            self._foreign_count += 1
+            if self._is_after_optimizer or not self._last_optimizer or self._foreign_count > MOST_FOREIGN:
+                self._last_optimizer = optimizer
         self._is_after_optimizer = True
         if optimizer == self._last_optimizer and not self._steps_itself:
             self._finish(self._since)
@@ -205,7 +247,7 @@ class Timeline:
         """The training ends: what was spent since the last step is a step unfinished."""
         self._finish(self._advance(), UNFINISHED)
 
-    def mode(self, *, is_training: bool) -> None:
+    def mode(self, is_training: bool) -> None:
         """The model was switched to training or to evaluation."""
         if self._evaluates == is_training and not self._is_mode_misleading:
             self._advance()
@@ -222,35 +264,11 @@ class Timeline:
         self._flags |= bits
 
     def _finish(self, now: int, flags: int = 0) -> None:
-        gauges = self._gauges()
-        self.step_count += 1
+        gauge_flags, *gauges = self._gauges(now)
+        self._state[1] = self.step_count = self.step_count + 1
+        flags |= self._flags | int(gauge_flags) | (0 if self._batch_count else WITHOUT_LOADER)
+        counts = self._gc_count, self._backward_count, self._batch_count, self._sample_count, self._token_count, self._shape_digest
         taken = self._taken
-        self._on_step(
-            Step(
-                self.step_count,
-                now,
-                (now - self._step_begin) * NANO,
-                tuple([spent * NANO for spent in taken]),
-                self._gc_nanoseconds * NANO,
-                gauges.cpu_seconds,
-                self._gc_count,
-                gauges.recompilation_count,
-                gauges.graph_break_count,
-                self._backward_count,
-                self._batch_count,
-                self._sample_count,
-                self._token_count,
-                self._shape_digest,
-                gauges.rss_bytes,
-                gauges.allocated_peak_bytes,
-                gauges.reserved_peak_bytes,
-                gauges.allocated_bytes,
-                gauges.retry_count,
-                gauges.refused_count,
-                self._worker_count,
-                self._flags | gauges.flags | flags | (0 if self._batch_count else WITHOUT_LOADER),
-                gauges.context_switch_count,
-            )
-        )
+        self._on_step((self.step_count, now, now - self._step_begin, *taken, self._gc_nanoseconds, *counts, self._worker_count, flags, *gauges))
         self._step_begin = now
         self._begin_step()
