@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
-from advisor.engine.collecting import needs_in_words
+from advisor.engine.collecting import in_short, needs_in_words
 from advisor.engine.evaluate import Outcome, evaluate
+from advisor.engine.measures import MEASURES
 from advisor.engine.merge import deciding_view, merged
 from advisor.engine.rank import Scored, drop_explained, order
 from advisor.engine.reasons import reasons_of
@@ -14,8 +15,9 @@ from advisor.model.case import Case
 from advisor.model.dataclass import replace
 from advisor.model.failure import Failure
 from advisor.model.finding import RuledOut
-from advisor.model.memory import MemoryLedger
+from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.model.report import Diagnosis, FaultedRule, Report, SkippedRule
+from advisor.model.run import RunRecord
 from advisor.model.step_time import StepBreakdown
 from advisor.rules.registry import REGISTRY, Entry
 from advisor.rules.rule import Rule
@@ -23,6 +25,9 @@ from advisor.rules.rule import Rule
 if TYPE_CHECKING:
     from advisor.model.kernels import OperatorCosts
     from advisor.model.run import LoopTimes
+
+SHOWN_MESSAGE = 120
+"""Characters of a failure message that stand for it in a verdict."""
 
 SMALLEST_SEGMENT_BYTES = 2 * 1024**2
 """What PyTorch's caching allocator asks of the driver at the least."""
@@ -41,7 +46,7 @@ def advise(case: Case, rules: Sequence[Rule | Entry] = REGISTRY) -> Report:
     ledger = deciding.primary(MemoryLedger)
     ranked = order(
         staying,
-        shortage_bytes=_shortage_bytes(deciding.primary(Failure)),
+        shortage_bytes=_shortage_bytes(deciding.primary(Failure), deciding.primary(AllocatorRecord)),
         device_bytes=ledger.device_bytes if ledger else None,
     )
     return Report(
@@ -50,10 +55,12 @@ def advise(case: Case, rules: Sequence[Rule | Entry] = REGISTRY) -> Report:
         time=_time(deciding),
         operators=costs.operators if (costs := _costs(deciding)) else (),
         checked_count=sum(outcome.was_checked for outcome in outcomes.values()),
-        skipped=_skipped(outcomes),
+        skipped=_skipped(outcomes, _crashed_kinds(resolvers)),
         faulted=_faulted(outcomes, resolvers),
         unreadable=case.unreadable,
         reasons=reasons_of(case),
+        record=case.first(RunRecord),
+        failures=tuple(f"{failure.message[:SHOWN_MESSAGE]} ({failure.source})" for failure in case.of(Failure) if not failure.recovered),
         gaps=tuple(dict.fromkeys(f"{item.source.path}: {gap}" for item in case.evidence for gap in item.gaps)),
     )
 
@@ -81,11 +88,15 @@ def _loop_breakdown(resolver: Resolver) -> StepBreakdown | None:
     return loop_breakdown(cast("LoopTimes", loops[0]))
 
 
-def _shortage_bytes(failure: Failure | None) -> int | None:
+def _shortage_bytes(failure: Failure | None, record: AllocatorRecord | None) -> int | None:
     """What the refused request lacked: the request less what was free, at least one allocator segment."""
-    if failure is None or failure.requested_bytes is None:
+    if failure is not None and failure.requested_bytes is not None:
+        requested, free = failure.requested_bytes, failure.free_bytes
+    elif record is not None and record.oom_requested_bytes is not None:
+        requested, free = record.oom_requested_bytes, record.oom_free_bytes
+    else:
         return None
-    return max(failure.requested_bytes - (failure.free_bytes or 0), SMALLEST_SEGMENT_BYTES)
+    return max(requested - (free or 0), SMALLEST_SEGMENT_BYTES)
 
 
 def _diagnosis(place: int, item: Scored, explains: tuple[str, ...]) -> Diagnosis:
@@ -106,12 +117,19 @@ def _diagnosis(place: int, item: Scored, explains: tuple[str, ...]) -> Diagnosis
     )
 
 
-def _skipped(outcomes: dict[str, Outcome]) -> tuple[SkippedRule, ...]:
+def _crashed_kinds(resolvers: list[Resolver]) -> frozenset[str]:
+    """The kinds of measure that could not be made since their analysis crashed: nobody is told to collect what is there."""
+    crashed = {function for resolver in resolvers for function in resolver.faults}
+    return frozenset(measure.makes for measure in MEASURES if measure.function in crashed)
+
+
+def _skipped(outcomes: dict[str, Outcome], crashed: frozenset[str]) -> tuple[SkippedRule, ...]:
     skipped = []
     for code, outcome in sorted(outcomes.items()):
-        if not outcome.was_checked and outcome.missing:
+        if not outcome.was_checked and outcome.missing and not crashed.intersection(outcome.missing):
             needs, collect_with = needs_in_words(outcome.missing, is_alternative=outcome.is_alternative)
-            skipped.append(SkippedRule(code=code, needs=needs, collect_with=collect_with))
+            kind, hint = in_short(collect_with)
+            skipped.append(SkippedRule(code=code, needs=needs, collect_with=collect_with, kind=kind, hint=hint))
     return tuple(skipped)
 
 

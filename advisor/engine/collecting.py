@@ -45,6 +45,26 @@ HOW: dict[str, tuple[str, str]] = {
     "TransformerShape": ("the model's shape", "--model NAME or --model config.json"),
 }
 
+_IN_SHORT: dict[str, tuple[str, str]] = {
+    HOW["Failure"][1]: ("the program's error", "its log with the whole traceback"),
+    HOW["LogText"][1]: ("the program's log", "its output, saved to a file"),
+    _SNAPSHOT: ("an allocator snapshot", "torch.cuda.memory._dump_snapshot"),
+    _TRACE: ("a profiler trace", "torch.profiler, export_chrome_trace"),
+    HOW["OperatorTable"][1]: ("an operator table", "print(prof.key_averages().table())"),
+    HOW["MemorySummary"][1]: ("a memory summary", "print(torch.cuda.memory_summary())"),
+    HOW["NodeReading"][1]: ("the GPUs' state", "nvidia-smi -q > nvidia-smi.txt"),
+    HOW["KernelLog"][1]: ("the kernel's log", HOW["KernelLog"][1]),
+    HOW["DeviceCeilings"][1]: ("the device", "--device NAME"),
+    HOW["TransformerShape"][1]: ("the model's shape", "--model NAME or config.json"),
+    _ATTACH: ("a watched run", "advisor.client.attach()"),
+}
+"""For each way of collecting, what it gives and how, short enough for one line."""
+
+
+def in_short(collect_with: str) -> tuple[str, str]:
+    """What a way of collecting gives and how to go it, in a few words; the way itself where it has no shorter words."""
+    return _IN_SHORT.get(collect_with, (collect_with, ""))
+
 
 def what_it_is(item: Evidence) -> str:
     """What a piece of evidence is called in the list of what was read."""

@@ -17,7 +17,7 @@ class Measure:
 
     Attributes:
         makes: the kind that it makes (it returns one, a tuple of them with the primary first, or None).
-        needs: the kinds that it takes, in the order of its parameters; "X?" is optional.
+        needs: the kinds that it takes, in the order of its parameters; "X?" is optional, "X*" all that there are, if any.
         function: "module:function".
     """
 
@@ -28,7 +28,7 @@ class Measure:
     @property
     def required(self) -> tuple[str, ...]:
         """The kinds without which it cannot run."""
-        return tuple(need for need in self.needs if not need.endswith("?"))
+        return tuple(need for need in self.needs if not need.endswith(("?", "*")))
 
     def load(self) -> Callable[..., Any]:
         """Import the function."""
@@ -40,8 +40,17 @@ class Measure:
 _TIMED = ("KinetoTrace", "StepBreakdown")
 
 MEASURES: tuple[Measure, ...] = (
-    Measure(makes="MemoryLedger", needs=("AllocatorSnapshot",), function="memory_ledger:memory_ledger"),
+    Measure(
+        makes="MemoryLedger",
+        needs=("AllocatorSnapshot", "Failure*", "KinetoTrace?", "NodeReading?", "DeviceCeilings*"),
+        function="device_ledger:device_ledger",
+    ),
     Measure(makes="MemoryLedger", needs=("Failure",), function="text_ledger:text_ledger"),
+    Measure(
+        makes="MemoryLedger",
+        needs=("MemorySummary", "Failure*", "KinetoTrace?", "NodeReading?", "DeviceCeilings*"),
+        function="summary_ledger:summary_ledger",
+    ),
     Measure(makes="AllocatorRecord", needs=("AllocatorSnapshot",), function="allocator_record:allocator_record"),
     Measure(makes="StepBreakdown", needs=("KinetoTrace",), function="step_breakdown:step_breakdown"),
     Measure(makes="KernelMix", needs=_TIMED, function="kernel_mix:kernel_mix"),

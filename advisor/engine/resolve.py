@@ -1,5 +1,6 @@
 """Find what a rule needs: evidence of the case, or a measure made from it, once."""
 
+from functools import lru_cache
 from typing import TypeVar, cast
 
 from advisor.engine.measures import MEASURES, Measure
@@ -10,6 +11,15 @@ from advisor.model.evidence import Evidence
 E = TypeVar("E", bound=Evidence)
 
 
+@lru_cache(maxsize=64)
+def reachable(kinds: frozenset[str]) -> frozenset[str]:
+    """The kinds that evidence of the given kinds can lead to, those themselves included, if every analysis yields something."""
+    found = set(kinds)
+    while more := {measure.makes for measure in MEASURES if measure.makes not in found and found.issuperset(measure.required)}:
+        found |= more
+    return frozenset(found)
+
+
 @dataclass
 class Resolver:
     """Evidence and measures of one view of a case; each measure is made at most once.
@@ -18,21 +28,28 @@ class Resolver:
 
     Attributes:
         case: the view.
-        measures: the table of analyses.
         faults: "module:function" → what went wrong, for analyses that crashed.
     """
 
     case: Case
-    measures: tuple[Measure, ...] = MEASURES
     faults: dict[str, str] = field(default_factory=dict)
     _made: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
+    _given: dict[str, tuple[Evidence, ...]] = field(default_factory=dict)
+    _reachable: frozenset[str] = frozenset()
+
+    def __post_init__(self) -> None:
+        """Sort the evidence by kind once: each rule asks for several kinds of every view."""
+        by_kind: dict[str, list[Evidence]] = {}
+        for item in self.case.evidence:
+            by_kind.setdefault(type(item).__name__, []).append(item)
+        self._given = {kind: tuple(items) for kind, items in by_kind.items()}
+        self._reachable = reachable(frozenset(by_kind))
 
     def named(self, kind: str) -> tuple[Evidence, ...]:
         """All of a kind, the primary one first; empty where there is none."""
         if kind not in self._made:
             self._made[kind] = ()  # a measure that needs itself finds nothing instead of recursing
-            given = tuple(item for item in self.case.evidence if type(item).__name__ == kind)
-            self._made[kind] = given or self._make(kind)
+            self._made[kind] = self._given.get(kind) or self._make(kind)
         return self._made[kind]
 
     def all_of(self, kind: type[E]) -> tuple[E, ...]:
@@ -47,17 +64,19 @@ class Resolver:
         """Whether there is evidence of a kind, or an analysis whose required needs can be met; makes nothing."""
         if kind in self._made:
             return bool(self._made[kind])
-        if any(type(item).__name__ == kind for item in self.case.evidence):
+        if kind in self._given:
             return True
-        return any(all(self.can_have(need) for need in measure.required) for measure in self.measures if measure.makes == kind)
+        if kind not in self._reachable:
+            return False
+        return any(all(self.can_have(need) for need in measure.required) for measure in MEASURES if measure.makes == kind)
 
     def _make(self, kind: str) -> tuple[Evidence, ...]:
-        return tuple(made for measure in self.measures if measure.makes == kind for made in self._run(measure))
+        return tuple(made for measure in MEASURES if measure.makes == kind for made in self._run(measure))
 
     def _run(self, measure: Measure) -> tuple[Evidence, ...]:
         if not all(self.named(need) for need in measure.required):
             return ()
-        inputs = [next(iter(self.named(need.rstrip("?"))), None) for need in measure.needs]
+        inputs = [self._input(need) for need in measure.needs]
         try:
             result = measure.load()(*inputs)
         except Exception as fault:  # noqa: BLE001 - a crash in one analysis is reported, the others go on
@@ -66,3 +85,8 @@ class Resolver:
         if result is None:
             return ()
         return result if isinstance(result, tuple) else (result,)
+
+    def _input(self, need: str) -> Evidence | tuple[Evidence, ...] | None:
+        """What one parameter of an analysis gets: all of a kind, or its primary one."""
+        found = self.named(need.rstrip("?*"))
+        return found if need.endswith("*") else next(iter(found), None)

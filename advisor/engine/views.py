@@ -1,5 +1,6 @@
 """Split a case into views: one a rank, or one a file where several files of a kind name no rank."""
 
+from bisect import bisect_left
 from collections.abc import Iterator
 
 from advisor.model.case import Case
@@ -18,14 +19,29 @@ def views(case: Case) -> Iterator[Case]:
     else stands in the same file, since nothing says that they belong together.
     """
     split = _split_paths(case)
-    keys = [_key(item, split) for item in case.evidence]
-    distinct = list(dict.fromkeys(key for key in keys if key is not None))
-    if not distinct:
+    own: dict[Key, list[int]] = {}
+    context: list[int] = []
+    for place, item in enumerate(case.evidence):
+        key = _key(item, split)
+        (context if key is None else own.setdefault(key, [])).append(place)
+    if not own:
         yield case
         return
-    for chosen in distinct:
-        members = tuple(item for item, key in zip(case.evidence, keys, strict=True) if key in (chosen, None))
-        yield Case(evidence=members, unreadable=case.unreadable)
+    shared = tuple(map(case.evidence.__getitem__, context))
+    for places in own.values():
+        yield Case(evidence=_merged(case.evidence, places, context, shared), unreadable=case.unreadable)
+
+
+def _merged(evidence: tuple[Evidence, ...], places: list[int], context: list[int], shared: tuple[Evidence, ...]) -> tuple[Evidence, ...]:
+    """A view's own evidence between the context, in the case's order; the context is copied in runs, since there may be much of both."""
+    merged: list[Evidence] = []
+    begin = 0
+    for place in places:
+        end = bisect_left(context, place, begin)
+        merged += shared[begin:end]
+        merged.append(evidence[place])
+        begin = end
+    return (*merged, *shared[begin:])
 
 
 def _split_paths(case: Case) -> set[str]:

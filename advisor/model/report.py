@@ -4,10 +4,8 @@ from advisor.model.case import Unreadable
 from advisor.model.dataclass import dataclass
 from advisor.model.finding import Finding
 from advisor.model.memory import MemoryLedger
+from advisor.model.run import RunRecord
 from advisor.model.step_time import OperatorCost, StepBreakdown
-
-RECORD_ITEMS = ("run_id", "commit", "config", "data_version", "seed", "environment", "metrics")
-"""The seven items of a run record, in the order of the JSON contract."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,11 +32,21 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkippedRule:
-    """A rule that lacked evidence: what it needs, in words, and how to collect it."""
+    """A rule that lacked evidence.
+
+    Attributes:
+        code: of the rule.
+        needs: what it needs, in words, one for each way of collecting.
+        collect_with: how to collect the first of them, whole.
+        kind: the first of them in a few words, the same for all that are collected in the same way.
+        hint: how, in a few words that fit behind it on a line; empty where `collect_with` is as short.
+    """
 
     code: str
     needs: tuple[str, ...]
     collect_with: str
+    kind: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +72,8 @@ class Report:
         read: a line for each input that was read ("train.log: a log of 120 lines, 1 failure").
         reasons: why the case looks healthy, one sentence each; only read where nothing wrong was found.
         gaps: what the evidence itself lacks, one sentence each.
+        failures: the first words of each failure message that was read, with where it stands.
+        record: what the run was; None where no run was watched.
     """
 
     diagnoses: tuple[Diagnosis, ...]
@@ -77,3 +87,5 @@ class Report:
     read: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
     gaps: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    record: RunRecord | None = None

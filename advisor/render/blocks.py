@@ -16,6 +16,10 @@ BLOCK_LABELS = {
     "allocator_rounding": "rounding by the allocator",
 }
 
+UNSPLIT = "outside PyTorch, owner not known"
+UNSPLIT_WITH_FREE = "free, or outside PyTorch"
+"""Rows of what is not the allocator's and not told apart; the contract counts both to `unattributed`."""
+
 PART_LABELS = {
     "exposed_communication": "communication, not hidden",
     "exposed_copies": "copies, not hidden",
@@ -30,8 +34,11 @@ SMALLEST_SHARE = 0.0005
 
 
 def memory_rows(ledger: MemoryLedger) -> tuple[Row, ...]:
-    """The known entries of the ledger, largest first, free memory last."""
+    """The known entries of the ledger, largest first, free memory last; what lies outside PyTorch and is nobody's by name is a row."""
     known = [(name, size) for name in BLOCKS if (size := ledger.entries.get(name)) is not None]
+    if unsplit := ledger.unsplit_bytes:
+        known = [(name, size - unsplit if name == "unattributed" else size) for name, size in known]
+        known.append((UNSPLIT if ledger.entries.get("free") is not None else UNSPLIT_WITH_FREE, unsplit))
     whole = sum(size for _, size in known)
     if whole <= 0:
         return ()
@@ -46,7 +53,7 @@ def memory_rows(ledger: MemoryLedger) -> tuple[Row, ...]:
 def memory_title(ledger: MemoryLedger) -> str:
     """What the table shows: which device, when, on which basis."""
     moment = {"OOM": "when the request was refused", "PEAK": "at the peak", "DUMP": "when it was saved"}[ledger.at.value]
-    basis = {"REGISTRY": "the trainer's own tensors", "STACKS": "allocation stacks", "TEXT": "the message's figures"}[ledger.basis.value]
+    basis = {"REGISTRY": "the trainer's own tensors", "STACKS": "allocation stacks", "TEXT": "the printed figures"}[ledger.basis.value]
     explained = any(ledger.entry(name) for name in BLOCKS[:8])
     if ledger.basis is Basis.STACKS and not explained:
         basis = "the blocks' sizes alone: no allocation stacks were recorded"

@@ -6,7 +6,8 @@ from typing import Any
 
 from advisor.model.finding import Action, Finding, Observation
 from advisor.model.memory import BLOCKS, MemoryLedger
-from advisor.model.report import RECORD_ITEMS, Diagnosis, Report
+from advisor.model.report import Diagnosis, Report
+from advisor.model.run import RECORD_ITEMS, RunRecord
 from advisor.model.step_time import PARTS, OperatorCost, StepBreakdown
 
 Json = dict[str, Any]
@@ -23,11 +24,17 @@ def as_contract(report: Report) -> Json:
         "diagnoses": [_diagnosis(diagnosis) for diagnosis in report.diagnoses],
         "memory": _memory(report.memory) if report.memory else None,
         "time": _time(report.time, report.operators) if report.time else None,
-        "record": dict.fromkeys(RECORD_ITEMS) | {"missing": list(RECORD_ITEMS)},
+        "record": _record(report.record),
         "skipped_rules": [{"code": rule.code, "needs": list(rule.needs), "collect_with": rule.collect_with} for rule in report.skipped],
         "faulted_rules": [{"code": rule.code, "because": rule.because} for rule in report.faulted],
         "unreadable": [{"path": item.path, "because": item.because} for item in report.unreadable],
     }
+
+
+def _record(record: RunRecord | None) -> Json:
+    if record is None:
+        return dict.fromkeys(RECORD_ITEMS) | {"missing": list(RECORD_ITEMS)}
+    return {name: record.items.get(name) for name in RECORD_ITEMS} | {"missing": list(record.missing)}
 
 
 def _diagnosis(diagnosis: Diagnosis) -> Json:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from advisor.model.evidence import Source
 from advisor.model.finding import Action, Observation, Severity, Verification
-from advisor.model.report import Diagnosis, Report
+from advisor.model.report import Diagnosis, Report, SkippedRule
 from advisor.render.blocks import Row, memory_rows, memory_title, time_rows, time_title
 from advisor.render.layout import Line, colored_text, columns, paragraph, plain_text, shortened_to
 from advisor.render.verdict import reasons, sureness, verdict
@@ -19,9 +19,6 @@ LEAST_FULL_CONFIDENCE = 0.2
 """A later diagnosis below this confidence (a frequency) gets a line, no advice: four in five times it would be followed in vain."""
 
 PLAIN_WIDTH = 80
-
-SHOWN_NEEDS = 4
-"""Kinds of missing evidence that are listed: the reader collects the first one or two."""
 
 SHOWN_INPUTS = 12
 """Inputs, gaps and unreadable files that are listed each; of a thousand ranks nobody reads more."""
@@ -155,14 +152,8 @@ class _Page:
         if not report.skipped:
             return
         yield from self._heading(f"Not checked: {count_text(len(report.skipped), 'rule')} lacked evidence")
-        by_need: dict[tuple[tuple[str, ...], str], list[str]] = {}
-        for rule in report.skipped:
-            by_need.setdefault((rule.needs, rule.collect_with), []).append(rule.code)
-        for (needs, how), codes in sorted(by_need.items(), key=lambda pair: -len(pair[1]))[:SHOWN_NEEDS]:
-            verb = "needs" if len(codes) == 1 else "need"
-            yield from self._bullet("-", f"{count_text(len(codes), 'rule')} ({_few(codes)}) {verb} {' and '.join(needs)}: {how}")
-        if len(by_need) > SHOWN_NEEDS:
-            yield from self._bullet("-", "the others need more than one of these, or rarer evidence: --format json lists all")
+        for line in _missing(report.skipped):
+            yield from self._text(line, indent=2)
 
     def _rests_on(self, report: Report) -> Iterator[Line]:
         if report.faulted or report.gaps or report.unreadable:
@@ -207,5 +198,14 @@ def _effect(action: Action) -> str:
     return "; ".join(parts)
 
 
-def _few(codes: list[str]) -> str:
-    return ", ".join(codes) if len(codes) <= 3 else f"{', '.join(codes[:3])}, ..."  # noqa: PLR2004 - a line holds three
+def _missing(skipped: tuple[SkippedRule, ...]) -> Iterator[str]:
+    """A line for each kind of evidence that rules lack alone, those that would allow most first, and one for the rest."""
+    alone = [rule for rule in skipped if len(rule.needs) == 1]
+    by_way: dict[tuple[str, str], int] = {}
+    for rule in alone:
+        way = rule.kind or rule.needs[0], rule.hint or rule.collect_with
+        by_way[way] = by_way.get(way, 0) + 1
+    for (kind, hint), count in sorted(by_way.items(), key=lambda pair: -pair[1]):
+        yield f"{count} with {kind}: {hint}"
+    if len(alone) < len(skipped):
+        yield f"{len(skipped) - len(alone)} with several of these; --format json lists them all"

@@ -4,12 +4,16 @@ from advisor.model.finding import Severity
 from advisor.model.memory import MemoryLedger
 from advisor.model.report import Report
 from advisor.model.step_time import Bound
+from advisor.rules.wording import count_text
 
 SETTLED = 0.8
 """From this confidence on (a frequency) the verdict names the cause without a qualifier: four in five are right."""
 
 HEALTHY_BUSY_RATIO = 0.7
 """Below this share of the window a device idles too much for "nothing wrong", whatever rules say."""
+
+MOST_UNEXPLAINED_RATIO = 0.3
+"""Of a processor's window: with more of it unexplained nobody can say that nothing is wrong."""
 
 CANDIDATE = 0.6
 """Up to this confidence a diagnosis is a candidate: the evidence does not carry the cause."""
@@ -19,7 +23,7 @@ def verdict(report: Report) -> str:
     """One line: the first problem and how sure it is, or that nothing wrong was found."""
     problems = [item for item in report.diagnoses if item.finding.severity > Severity.INFO]
     if not problems:
-        return _nothing_wrong(report)
+        return _no_problem(report, count_text(len(report.diagnoses), "remark") if report.diagnoses else "")
     first = problems[0]
     said = f"{first.name} ({first.code}, {sureness(first.confidence)})"
     if first.confidence >= SETTLED:
@@ -34,17 +38,28 @@ def sureness(confidence: float) -> str:
     return f"{round(confidence * 100)}% sure"
 
 
-def _nothing_wrong(report: Report) -> str:
+def _no_problem(report: Report, remarks: str) -> str:
+    """What is said without a problem; `remarks` counts the diagnoses that are none, since the exit code tells of them too."""
     if not report.read:
         return "Nothing could be read."
-    if report.checked_count == 0:
-        return "No verdict: no rule had the evidence it needs."
-    doubt = _doubt(report)
+    doubt = _no_verdict(report) or _doubt(report)
     if doubt:
-        return doubt
+        return f"{doubt} {remarks} below." if remarks else doubt
+    rules = count_text(report.checked_count, "rule")
+    if remarks:
+        return f"No fault found, {remarks}: {rules} looked at what was read."
     if report.time is None and report.memory is None:
-        return f"No problem found: {report.checked_count} rules looked at what was read and none found one."
-    return f"Nothing wrong found: {report.checked_count} rules were checked and none found a problem."
+        return f"No problem found: {rules} looked at what was read and none found one."
+    return f"Nothing wrong found: {rules} were checked and none found a problem."
+
+
+def _no_verdict(report: Report) -> str:
+    """Why nothing can be said of what was read; empty where something can."""
+    if report.faulted:
+        return f"No verdict: {report.faulted[0].code} crashed, a fault of the advisor; what else was checked named no problem."
+    if report.failures:
+        return f"A failure was read, and no rule knows its cause: {report.failures[0]}."
+    return "" if report.checked_count else "No verdict: no rule had the evidence it needs."
 
 
 def _doubt(report: Report) -> str:
@@ -54,6 +69,8 @@ def _doubt(report: Report) -> str:
         return "No verdict on speed: what was recorded does not show where the time goes."
     if time is not None and time.busy_ratio is not None and time.busy_ratio < HEALTHY_BUSY_RATIO:
         return f"No cause found, yet the device was busy only {time.busy_ratio:.1%} of {time.window_seconds:.3g} s."
+    if time is not None and time.device_index is None and time.parts.get("other_idle", 0.0) > MOST_UNEXPLAINED_RATIO:
+        return f"No cause found, yet {time.parts['other_idle']:.0%} of {time.window_seconds:.3g} s is not explained."
     if time is None and report.memory is not None and _is_mostly_unattributed(report.memory):
         return "No verdict on memory: what was recorded does not show what most of it is."
     return ""
@@ -61,7 +78,8 @@ def _doubt(report: Report) -> str:
 
 def _is_mostly_unattributed(ledger: MemoryLedger) -> bool:
     """Whether half of what was live is not attributed."""
-    return bool(ledger.allocated_bytes) and 2 * ledger.entry("unattributed") > (ledger.allocated_bytes or 0)
+    unattributed = ledger.entry("unattributed") - ledger.unsplit_bytes
+    return bool(ledger.allocated_bytes) and 2 * unattributed > (ledger.allocated_bytes or 0)
 
 
 def reasons(report: Report) -> tuple[str, ...]:

@@ -15,7 +15,8 @@ def test_the_table_says_what_the_analysis_takes_and_makes(measure):
     taken = []
     for kind in hints.values():
         chosen = [part for part in typing.get_args(kind) if part is not type(None)]
-        taken.append(f"{chosen[0].__name__}?" if chosen else kind.__name__)
+        mark = "*" if typing.get_origin(kind) is tuple else "?"
+        taken.append(f"{chosen[0].__name__}{mark}" if chosen else kind.__name__)
     assert tuple(taken) == measure.needs
 
 
