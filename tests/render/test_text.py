@@ -57,7 +57,7 @@ def test_the_verdict_counts_the_remarks_that_make_the_exit_code_one():
     remark = a_diagnosis(finding=a_finding(severity=Severity.INFO))
     two = (remark, replace(remark, rank=2))
     assert as_text(a_report(diagnoses=two, faulted=(), time=None)).startswith("No fault found, 2 remarks: ")
-    idle = as_text(a_report(diagnoses=two, time=a_breakdown(launch=0.4)))
+    idle = as_text(a_report(diagnoses=two, faulted=(), time=a_breakdown(launch=0.4)))
     assert " ".join(idle.split()).startswith("No cause found, yet the device was busy only 60.0% of 1 s. 2 remarks below.")
 
 
