@@ -40,11 +40,15 @@ PER_MODULE = (
 )
 """Columns, besides the peaks, that a module of several dies divides among them."""
 
+PLAIN = ("memory_bytes", "sm_count")
+"""Figures that are plain numbers in the catalogue."""
+
 HEADER = """# Made by scripts/build_catalogue.py; do not edit.
 # FLOP/s are dense (no structured sparsity), bandwidths bytes per second.
 # memory_bytes takes the vendor's GB as GiB, which is what the runtimes report to within 2% (HBM) or
 # 9% (GDDR with ECC).
-# A plain number rests on its device's `source` and `verified`; a table has its own.
+# A plain number rests on its device's `source` and `verified`, unless `unverified` names it; a table
+# has its own.
 # verified = false: recalled, computed or contested; never a sparse figure.
 """
 
@@ -79,6 +83,7 @@ def _entry(name: str, row_name: str, cells: dict[str, str]) -> str:
     row_is_verified = code.startswith("S")
     source = prose.SOURCES[row_name]
     exceptions = prose.UNVERIFIED.get(row_name, {})
+    unverified = prose.UNVERIFIED_PLAIN.get(row_name, ()) if row_is_verified else PLAIN
 
     def figure(key: str, value: float, cited: str = source) -> str:
         name_of_figure, number = key.removeprefix("measured_"), f"{value:.6g}"
@@ -91,7 +96,7 @@ def _entry(name: str, row_name: str, cells: dict[str, str]) -> str:
     lines = [
         "\n[[device]]\n",
         f"name = {json.dumps(name)}\n",
-        f"runtime_names = {json.dumps(cells['name_match_hint'].split('|'))}\n",
+        f"runtime_names = {json.dumps([*cells['name_match_hint'].split('|'), *prose.RUNTIME_NAMES.get(name, ())])}\n",
         f"aliases = {json.dumps(list(prose.ALIASES[name]))}\n",
         f"vendor = {json.dumps(cells['vendor'])}\n",
         f"architecture = {json.dumps(cells['arch'])}\n",
@@ -101,6 +106,7 @@ def _entry(name: str, row_name: str, cells: dict[str, str]) -> str:
         f"memory_kind = {json.dumps(cells['mem_type'])}\n",
         f"source = {json.dumps(source)}\n",
         f"verified = {str(row_is_verified).lower()}\n",
+        f"unverified = {json.dumps(list(unverified))}\n" if unverified else "",
         f"notes = {json.dumps(prose.NOTES.get(row_name, ''))}\n",
         figure("bandwidth", float(cells["mem_bw_gbs"]) * GIGA),
     ]

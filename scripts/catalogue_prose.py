@@ -103,6 +103,29 @@ UNVERIFIED = {
 }
 """Figures that their row's sources do not settle, with what they rest on instead."""
 
+UNVERIFIED_PLAIN = {
+    "H100 NVL 94GB": ("sm_count",),
+    "GH200 96/144GB": ("memory_bytes",),
+    "B300 / GB300": ("capability",),
+    "MI350X": ("sm_count",),
+}
+"""Plain figures of the catalogue that the table calls recalled; of a row that is recalled or computed as a whole all of them are."""
+
+RUNTIME_NAMES = {
+    "GeForce RTX 2080 Ti": ("GeForce RTX 2080 Ti",),
+    "GeForce RTX 3090": ("GeForce RTX 3090",),
+    "RTX A6000": ("RTX A6000",),
+    "A100 SXM4 40GB": ("A100-SXM4-40GB",),
+    "A100 SXM4 80GB": ("A100-SXM4-80GB", "A100-SXM-80GB"),
+    "A100 PCIe 40GB": ("A100-PCIE-40GB",),
+    "B300": ("NVIDIA B300 SXM6 AC",),
+    "MI300X": ("AMD Instinct MI300X VF",),
+    "MI325X": ("AMD Instinct MI325X VF",),
+    "MI350X": ("AMD Instinct MI350X VF",),
+}
+"""Further names of the same device, by entry: drivers before 465 print no "NVIDIA" in front, and AMD's virtual functions of a whole
+device (its memory, its compute units) say so. The bare names of those years (A10, A40) are left out: they are short names too."""
+
 NOTES = {
     "V100 SXM2 16/32GB": ("No bf16, tf32 or fp8 on the tensor cores. A figure of 112 belongs to the PCIe card."),
     "V100 PCIe 16/32GB": "The V100S (130 TFLOP/s, 1,134 GB/s) is another card.",

@@ -10,6 +10,9 @@ from advisor.cli.intake import gather
 from advisor.model.case import Case
 
 TRACES = "traces/pytorch+kineto/*num_workers_{workers}__*.gz"
+FAMILIES = {"device-fault": ("xid-error", "memory-errors", "device-lost")}
+"""Labels that name a family of rules, and the rules."""
+
 INPUT_NAMES = ("input-bound", "synchronous-data-loader")
 
 
@@ -39,7 +42,7 @@ def reports(corpus: Path, file: str, *, with_context: bool) -> Iterator[Labelled
             yield Labelled(
                 name=report["id"],
                 case=case_of(text),
-                expected=tuple(report["expected"]),
+                expected=tuple(name for label in report["expected"] for name in FAMILIES.get(label, (label,))),
                 is_settled=report["confidence"] != "unlabelled",
             )
 

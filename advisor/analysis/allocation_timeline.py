@@ -196,6 +196,6 @@ def _segment_ends_before(device: DeviceSnapshot) -> list[int]:
     ends = sorted((device.segments.address + device.segments.size_bytes).tolist())
     events = device.events
     for row in np.flatnonzero(np.isin(events.action, (*GROWS, *SHRINKS)))[::-1].tolist():
-        edge = int(events.address[row] + events.size_bytes[row])
+        edge = int(events.address[row]) + int(events.size_bytes[row])
         _remove(ends, edge) if events.action[row] in GROWS else _add(ends, edge)
     return ends

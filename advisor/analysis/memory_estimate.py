@@ -115,12 +115,13 @@ def capacity_of(device: DeviceCeilings) -> Capacity | None:
         return None
     if not kind:
         return declared_capacity(size, device.name)
+    recalled = " (not verified)" if "memory_bytes" in device.unverified else ""
     usable_ratio = HBM_USABLE_RATIO if kind.startswith("HBM") else GDDR_USABLE_RATIO
     return Capacity(
         name=device.name,
         floor_bytes=int(size * usable_ratio),
         ceiling_bytes=size,
-        basis=(f"{size / GIBIBYTE:.0f} GB of {kind}, of which a runtime reports {usable_ratio:.0%} to 100%"),
+        basis=f"{size / GIBIBYTE:.0f} GB of {kind}{recalled}, of which a runtime reports {usable_ratio:.0%} to 100%",
     )
 
 

@@ -39,6 +39,7 @@ class DeviceCeilings(Evidence):
         power_watts: board power.
         notes: traps and conflicts between sources.
         memory_kind: "HBM3", "GDDR6", ...; empty where unknown. GDDR cards lose a part of it to ECC.
+        unverified: which of the plain figures no primary source backs: "memory_bytes", "sm_count", "capability".
     """
 
     name: str
@@ -55,6 +56,7 @@ class DeviceCeilings(Evidence):
     power_watts: Figure | None = None
     notes: str = ""
     memory_kind: str = ""
+    unverified: tuple[str, ...] = ()
 
     def ridge_point(self, dtype: str) -> float | None:
         """Dense peak over bandwidth, FLOP per byte; None where either is unknown."""

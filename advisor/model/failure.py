@@ -22,6 +22,10 @@ class FailureKind(enum.Enum):
     NOT_OUT_OF_MEMORY = "not out of memory"  # looks like it, is another error
 
 
+BLOCK_LIMIT = "block limit"
+"""The `generation` of a message that says itself that one block is larger than the platform allows: the device need not be full."""
+
+
 class Phase(enum.Enum):
     """What the program was doing, by its innermost meaningful frames."""
 

@@ -69,8 +69,8 @@ class AllocationSite:
 class MemoryLedger(Evidence):
     """A closed equation of one device's memory at one moment.
 
-    The entries that are not None sum to `device_bytes` where that is known, and to `reserved_bytes` (or, in a TEXT ledger, to what
-    is known) otherwise.
+    The entries that are not None sum to `device_bytes` where that is known; otherwise to `reserved_bytes` and what the driver had
+    free, as far as these are known.
 
     Attributes:
         device_index: the device.
@@ -82,6 +82,7 @@ class MemoryLedger(Evidence):
         reserved_bytes: obtained from the driver by the caching allocator, at the moment; None where unknown.
         sites: the largest sites, largest first, at most 40.
         notes: what the reader must know ("the record began after 1.2 GiB had been allocated").
+        kept_bytes: of `unsplit_bytes`, what the driver may keep for itself, where the capacity is the maker's figure: nobody's fault.
     """
 
     device_index: int
@@ -93,10 +94,26 @@ class MemoryLedger(Evidence):
     reserved_bytes: int | None = None
     sites: tuple[AllocationSite, ...] = ()
     notes: tuple[str, ...] = ()
+    kept_bytes: int = 0
 
     def entry(self, block: str) -> int:
         """Bytes of a block, with unknown counted as 0 for comparisons only."""
         return self.entries.get(block) or 0
+
+    @property
+    def unsplit_bytes(self) -> int:
+        """Of `unattributed`, what is not the allocator's: memory outside of it whose owner is unknown, and where `free` is None, free."""
+        if self.device_bytes is None or self.reserved_bytes is None:
+            return 0
+        told = self.reserved_bytes + self.entry("free") + self.entry("non_pytorch") + self.entry("other_processes")
+        return min(max(0, self.device_bytes - told), self.entry("unattributed"))
+
+    @property
+    def outside_bytes(self) -> int | None:
+        """What is neither free nor the allocator's: the driver's, libraries', other processes'; None where that is not known."""
+        if self.device_bytes is None or self.reserved_bytes is None or self.entries.get("free") is None:
+            return None
+        return self.entry("non_pytorch") + self.entry("other_processes") + self.unsplit_bytes
 
     def largest(self) -> tuple[str, int] | None:
         """The largest entry among what PyTorch holds (not free, not cached, not unattributed); None where all are unknown."""

@@ -38,7 +38,7 @@ def held_bytes(ledger: MemoryLedger) -> int:
     if ledger.allocated_bytes:
         return ledger.allocated_bytes
     outside = {"free", "allocator_cached", "non_pytorch", "other_processes"}
-    return sum(size for name, size in ledger.entries.items() if size and name not in outside)
+    return sum(size for name, size in ledger.entries.items() if size and name not in outside) - ledger.unsplit_bytes
 
 
 def ledger_severity(ledger: MemoryLedger, failure: Failure | None, record: AllocatorRecord | None) -> Severity | None:
@@ -69,7 +69,8 @@ def fits_after(ledger: MemoryLedger, record: AllocatorRecord | None, saved_bytes
     """Whether the peak, with the refused request, fits once `saved_bytes` are gone; None where the device's size is unknown."""
     if ledger.device_bytes is None:
         return None
-    outside = ledger.entry("non_pytorch") + ledger.entry("other_processes")
+    # At a moment when what is free is not known, the rest of the device counts as free.
+    outside = ledger.outside_bytes or ledger.entry("non_pytorch") + ledger.entry("other_processes")
     request = (record.oom_requested_bytes or 0) if record is not None else 0
     return held_bytes(ledger) - saved_bytes + request + outside <= ledger.device_bytes
 

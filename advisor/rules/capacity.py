@@ -4,7 +4,7 @@ A message without figures, or with figures that only say "full", carries no caus
 `GENERIC_CEILING`, and say what would tell them apart.
 """
 
-from advisor.model.failure import Failure, FailureKind, LogText, Phase
+from advisor.model.failure import BLOCK_LIMIT, Failure, FailureKind, LogText, Phase
 from advisor.model.finding import Action, Observation, RuledOut, Severity
 from advisor.rules.wording import GIB, bytes_text
 
@@ -36,6 +36,13 @@ IDLE_RATIO = 0.04
 """Share of the device that must be reserved and unused where its gaps are the cause: less would only
 postpone the failure, by one batch in twenty-five."""
 
+NEAR_RATIO = 0.05
+"""Free over request, less 1, below which granularity and the moment between failing and asking may explain it."""
+
+CROWDED_RATIO = 0.05
+"""Free over the device's total below which the device counts as full all the same: the driver needs pages of its own, and the figure
+is read after the failure, when other threads have already given memory back."""
+
 SMALL_DEVICE_BYTES = int(4.5 * GIB)
 """A device on which training's states already fill most: the smallest usual transformer (110 M
 parameters at 16 bytes, 1.8 GB) and a context (up to 1.8 GiB) leave a quarter of 4.5 GiB."""
@@ -52,7 +59,7 @@ TRAINING_FRAMEWORKS = frozenset({"trl", "verl", "openrlhf", "deepspeed", "fsdp",
 
 def is_capacity_failure(failure: Failure | None) -> bool:
     """Whether the message says that device memory ran out and nothing else."""
-    return failure is not None and failure.kind in CAPACITY_KINDS
+    return failure is not None and failure.kind in CAPACITY_KINDS and failure.generation != BLOCK_LIMIT
 
 
 def severity_of(failure: Failure | None) -> Severity:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from advisor.model.dataclass import dataclass
 from advisor.model.finding import Observation
@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from advisor.model.evidence import Source
-    from advisor.model.failure import Failure, Frame, LogText
+    from advisor.model.failure import Failure, Frame, LogText, Mention
+    from advisor.model.tables import OperatorTable
 
 QUOTE_CHARACTERS = 120
 """A quoted line longer than this hides the sentence around it."""
@@ -22,6 +23,13 @@ QUOTE_CHARACTERS = 120
 REPORT_LINES = 60
 """A text of at most this many lines is somebody's report, whose words are complaints; in a longer log
 without a failure the same words are output."""
+
+
+MOST_KEPT_TEXTS = 4096
+"""Joined texts that are kept at once: those of two thousand ranks, some kilobytes each."""
+
+Key = TypeVar("Key")
+Kept = TypeVar("Kept")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,13 +79,20 @@ class Words:
         """The pattern for lower-case text."""
         return re.compile(_UPPER.sub(lambda found: found[1] or found[2].lower(), self.pattern))
 
+    def can_match(self, lowered: str) -> bool:
+        """Whether a text in lower case has one of the needles."""
+        for needle in self.needles:  # noqa: SIM110 - a generator costs more than the search
+            if needle in lowered:
+                return True
+        return False
+
     def search(self, text: str) -> re.Match[str] | None:
         """The first match in the lowered text."""
         lowered = text.lower()
-        if not any(needle in lowered for needle in self.needles):
-            return None
-        return self.compiled.search(lowered)
+        return self.compiled.search(lowered) if self.can_match(lowered) else None
 
+
+_PERCENTAGE = re.compile(r"\d%").search
 
 _UPPER = re.compile(r"(\\.|\(\?P<\w+>|\(\?P=\w+\))|([A-Z])")
 """An escape or a group's name, which keep their case, or a capital letter."""
@@ -97,9 +112,58 @@ def search(pattern: Words | re.Pattern[str], text: str) -> str | None:
     return text[match.start() : match.end()] if is_aligned else match.group()
 
 
+def mentioned_beside(table: OperatorTable | None, log: LogText, *topics: str) -> Mention | None:
+    """The first mention of any topic, those in code before those in prose, that is no row of a table which the log holds."""
+    return min(mentions_beside(table, log, *topics), key=lambda mention: (not mention.in_code, mention.line), default=None)
+
+
+def mentions_beside(table: OperatorTable | None, log: LogText, *topics: str) -> Iterator[Mention]:
+    """The mentions of any topic that are no rows of a table which the log holds: every table lists `cudaLaunchKernel`."""
+    names = {row.name for row in table.rows} if table is not None else set()
+    for mention in log.mentions:
+        if mention.topic in topics and not (_PERCENTAGE(mention.text) and any(name in mention.text for name in names)):
+            yield mention
+
+
 def frame_text(frame: Frame) -> str:
     """A frame as patterns see it: "file.py:12 in function: code"."""
     return f"{frame.filename}:{frame.line} in {frame.function}: {frame.code}"
+
+
+class _Texts:
+    """What rules look for words in, joined and in lower case, kept by identity: a hundred patterns ask for the same texts of a case."""
+
+    def __init__(self) -> None:
+        self._words: dict[tuple[int, int], tuple[Failure | None, LogText | None, str]] = {}
+        self._frames: dict[int, tuple[Failure, str]] = {}
+
+    def of_words(self, failure: Failure | None, log: LogText | None) -> str:
+        """The failure's message and detail, and the lines that the log's mentions stand in."""
+        kept = self._words.get((id(failure), id(log)))
+        if kept is None:
+            said = () if failure is None else (failure.message, failure.detail)
+            lines = () if log is None else {mention.text: None for mention in log.mentions}
+            # Both are kept with their text, so that no other object can get their identity meanwhile.
+            kept = (failure, log, "\n".join((*said, *lines)).lower())
+            _put(self._words, (id(failure), id(log)), kept)
+        return kept[2]
+
+    def of_frames(self, failure: Failure) -> str:
+        """The failure's frames."""
+        kept = self._frames.get(id(failure))
+        if kept is None:
+            kept = (failure, "\n".join(map(frame_text, failure.frames)).lower())
+            _put(self._frames, id(failure), kept)
+        return kept[1]
+
+
+def _put(kept: dict[Key, Kept], key: Key, value: Kept) -> None:
+    if len(kept) >= MOST_KEPT_TEXTS:
+        kept.clear()
+    kept[key] = value
+
+
+_TEXTS = _Texts()
 
 
 def is_report(log: LogText | None) -> bool:
@@ -109,7 +173,7 @@ def is_report(log: LogText | None) -> bool:
 
 def in_frames(pattern: Words | re.Pattern[str], failure: Failure | None, *, innermost: int | None = None) -> Clue | None:
     """The innermost frame that matches; only the last `innermost` frames are read where given."""
-    if failure is None:
+    if failure is None or not failure.frames or (isinstance(pattern, Words) and not pattern.can_match(_TEXTS.of_frames(failure))):
         return None
     frames = failure.frames if innermost is None else failure.frames[-innermost:]
     for frame in reversed(frames):
@@ -128,8 +192,9 @@ def in_frames(pattern: Words | re.Pattern[str], failure: Failure | None, *, inne
 
 def in_words(pattern: Words | re.Pattern[str], failure: Failure | None, log: LogText | None) -> Clue | None:
     """The first line of the log that matches, code before prose; the failure's own message counts."""
-    found = [clue for clue in _lines(pattern, failure, log) if clue is not None]
-    return min(found, key=lambda clue: not clue.in_code, default=None)
+    if isinstance(pattern, Words) and not pattern.can_match(_TEXTS.of_words(failure, log)):
+        return None
+    return min(_lines(pattern, failure, log), key=lambda clue: not clue.in_code, default=None)
 
 
 def anywhere(pattern: Words | re.Pattern[str], failure: Failure | None, log: LogText | None) -> Clue | None:

@@ -25,6 +25,8 @@ def test_a_tiny_loop_whose_python_shows_has_none_either():
 @pytest.mark.parametrize(
     ("code", "over", "under"),
     [
+        ("INP101", a_loop(phases={"data_wait": 11.0}), a_loop(phases={"data_wait": 10.7})),
+        ("INP102", a_loop(phases={"data_wait": 11.0}, worker_count=0), a_loop(phases={"data_wait": 11.0}, worker_count=1)),
         ("HST103", a_loop(gc_seconds=0.61, gc_count=200), a_loop(gc_seconds=0.59, gc_count=200)),
         ("HST104", a_loop(recompilation_count=3), a_loop(recompilation_count=2)),
         ("HST107", a_loop(flags={"anomaly_mode": 0.5}), a_loop(flags={"anomaly_mode": 0.49})),

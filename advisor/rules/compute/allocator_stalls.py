@@ -11,8 +11,7 @@ must be given back before more can be had, or where a library allocates for itse
 
 `cudaMalloc`, `cudaFree` or their HIP twins in steps after the first, in at least half of them,
 which keep the device idle for at least 1% of the time (the host busy, where no device is recorded).
-In a log, by `empty_cache()` in the loop, or by the allocator's own
-count of retries.
+In a log, by `empty_cache()` in the loop, or by the allocator's own count of retries.
 
 ## What to do
 
@@ -20,8 +19,8 @@ Remove `empty_cache()` from the loop; leave headroom; let segments grow.
 
 ## What it is confused with
 
-A host that runs far ahead: it can afford such calls while the device works. The first step, which fills the cache (HST111). `cudaFree(0)`, by which programs initialize CUDA
-once.
+A host that runs far ahead: it can afford such calls while the device works. The first step, which
+fills the cache (HST111). `cudaFree(0)`, by which programs initialize CUDA once.
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import cpu_share
 from advisor.model.finding import Action, Finding, Observation, Severity
+from advisor.rules.clues import mentioned_beside
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from advisor.model.failure import Failure, LogText
     from advisor.model.kernels import KernelMix
     from advisor.model.step_time import StepBreakdown
-    from advisor.model.tables import OperatorTable
+    from advisor.model.tables import MemorySummary, OperatorTable
     from advisor.model.waits import DriverAllocations
 
 LEAST_RATIO = 0.01
@@ -75,6 +75,9 @@ ACTIONS = (
 
 _DRIVER = re.compile(r"^(?:cuda|hip)(?:Malloc|Free)(?:Async)?$").search
 
+_COUNTED = re.compile(r"OOMs: ?(\d{1,15})\b.{1,80}retries: ?(\d{1,15})\b").search
+"""The line of `memory_summary()` that counts both, where it stands without its table."""
+
 
 @rule("CMP116", "allocator-stalls")
 def allocator_stalls(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
@@ -84,13 +87,14 @@ def allocator_stalls(  # noqa: PLR0913, PLR0917 - a rule's needs are its paramet
     table: OperatorTable | None,
     log: LogText | None,
     failure: Failure | None,
+    summary: MemorySummary | None,
 ) -> Finding | None:
     """Fire on driver allocations in steady steps, else on a table's share, else on a log's words."""
     if breakdown is not None:
         return _by_trace(breakdown, allocations, mix) if allocations is not None else None
     if table is not None and (found := _by_table(table)) is not None:
         return found
-    return _by_log(log) if log is not None and failure is None else None
+    return _by_log(log, table, summary) if log is not None and failure is None else None
 
 
 def _by_trace(breakdown: StepBreakdown, allocations: DriverAllocations, mix: KernelMix | None) -> Finding | None:
@@ -171,9 +175,12 @@ def _by_table(table: OperatorTable) -> Finding | None:
     )
 
 
-def _by_log(log: LogText) -> Finding | None:
-    mention = log.mentioned("alloc-retries", "empty-cache")
-    if mention is None:
+def _by_log(log: LogText, table: OperatorTable | None, summary: MemorySummary | None) -> Finding | None:
+    # The counters of a summary are MEM403's: it knows that each failed request is one of the retries.
+    topics = ("empty-cache",) if summary is not None else ("alloc-retries", "empty-cache")
+    mention = mentioned_beside(table, log, *topics)
+    counted = _COUNTED(mention.text) if mention is not None else None
+    if mention is None or (counted is not None and int(counted[2]) <= int(counted[1])):
         return None
     is_sure = mention.topic == "alloc-retries"
     return Finding(

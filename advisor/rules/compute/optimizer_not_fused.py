@@ -31,7 +31,9 @@ import re
 from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import cpu_share
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.finding import Action, Finding, Observation, Severity
+from advisor.rules.clues import mentions_beside
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
@@ -74,11 +76,14 @@ ACTIONS = (
     ),
 )
 
-_TIMES = re.compile(
-    r"\d\s?m?s\b.{0,40}\bCPU\b|\bCPU\b.{0,60}?\d\s?m?s\b|\d\s?% of (?:the |each )?(?:step|iteration)",
+_CPU_TIME = re.compile(r"\d\s?m?s\b.{0,40}\bCPU\b|\bCPU\b.{0,60}?\d\s?m?s\b", re.IGNORECASE).search
+_NAMED = r"(?:adamw?|sgd|adafactor|optimizer(?:[. ]step(?:\(\))?)?)\b"
+_SHARE = LazyPattern(
+    rf"(\d+(?:\.\d+)?) ?%(?: of (?:the |each )?(?:step|iteration|time))? (?:is |in |by |for )?(?:the )?{_NAMED}"
+    rf"|\b{_NAMED}[^,;%\d]{{0,25}}(\d+(?:\.\d+)?) ?%(?:[^;%]{{0,30}}?(\d+(?:\.\d+)?) ?%)?",
     re.IGNORECASE,
-).search
-"""What a line about the optimizer must also say to be one about its time."""
+)
+"""What a line about the optimizer must also say to be one about its time: milliseconds of the CPU, or its share."""
 
 _STEP = re.compile(r"^Optimizer\.step#").search
 _MULTI_TENSOR = re.compile(r"^aten::_(?:foreach|fused|amp_foreach)_").search
@@ -98,7 +103,7 @@ def optimizer_not_fused(  # noqa: PLR0913, PLR0917 - a rule's needs are its para
         return _by_trace(breakdown, optimizer, mix) if optimizer is not None else None
     if table is not None and (found := _by_table(table)) is not None:
         return found
-    return _by_log(log) if log is not None and failure is None else None
+    return _by_log(log, table) if log is not None and failure is None else None
 
 
 def _by_trace(breakdown: StepBreakdown, optimizer: OptimizerSteps, mix: KernelMix | None) -> Finding | None:
@@ -180,9 +185,9 @@ def _by_table(table: OperatorTable) -> Finding | None:
     )
 
 
-def _by_log(log: LogText) -> Finding | None:
+def _by_log(log: LogText, table: OperatorTable | None) -> Finding | None:
     topics = ("fused-optimizer", "adamw", "adam", "sgd", "optimizer-step", "foreach")
-    mention = next((each for each in log.mentions if each.topic in topics and _TIMES(each.text)), None)
+    mention = next((each for each in mentions_beside(table, log, *topics) if _takes_time(each.text)), None)
     if mention is None:
         return None
     return Finding(
@@ -197,6 +202,11 @@ def _by_log(log: LogText) -> Finding | None:
         ),
         actions=ACTIONS,
     )
+
+
+def _takes_time(text: str) -> bool:
+    shares = [float(number) / 100 for found in _SHARE.finditer(text) for number in found.groups() if number]
+    return max(shares) >= LEAST_RATIO if shares else _CPU_TIME(text) is not None
 
 
 def fires() -> Case:

@@ -24,8 +24,10 @@ kept on the host.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from advisor.ingest.lazy_pattern import LazyPattern
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_breakdown, a_case
@@ -47,6 +49,21 @@ FEWEST_LARGE_COPIES_A_STEP = 16
 
 LEAST_RATIO = 0.20
 """Of the window, exposed."""
+
+SLOW_TOKEN_SECONDS = 0.1
+"""Seconds: the weights of a model that fits a device are read in less (80 GB at 2 TB/s take 0.04)."""
+
+_OF_LAYERS = LazyPattern(r"(?P<here>\d{1,4}) ?/ ?(?P<all>\d{1,4}) (?:\w{1,12} )?layers?\b", re.IGNORECASE)
+_NONE_ON_HOST = LazyPattern(
+    r"\bn[_-]gpu[_-]layers\W{1,4}(?:-1|99\d{0,3})\b|\bngl\W{1,4}(?:-1|99\d{0,3})\b|offload\w{0,4}\W{1,4}(?:false|none|off|no|disabled)\b"
+    r"|\b(?:no|without|not)\b[^.;\n]{0,30}\boffload",
+    re.IGNORECASE,
+)
+_NUMBER = r"(?<!\d)(\d{1,9}(?:,\d{3}){0,4}(?:\.\d{1,9})?)"
+_PER_TOKEN = LazyPattern(rf"{_NUMBER} ?(ms|s|secs?|seconds?) ?(?:/|per) ?tok", re.IGNORECASE)
+_TOKEN_TAKES = LazyPattern(rf"\bper token (?:\w+ ){{0,3}}~?{_NUMBER} ?(ms|s|secs?|seconds?)\b", re.IGNORECASE)
+_RATE = LazyPattern(rf"{_NUMBER} ?tok(?:en)?s? ?(?:/|per) ?s", re.IGNORECASE)
+_RATE_IS = LazyPattern(rf"\btok(?:en)?s?/s\w{{0,5}}\W{{1,3}}{_NUMBER}", re.IGNORECASE)
 
 ACTIONS = (
     Action(
@@ -131,12 +148,32 @@ def _by_trace(breakdown: StepBreakdown, copies: CopyProfile, mix: KernelMix | No
 
 
 def _by_log(log: LogText) -> Finding | None:
-    mention = log.mentioned("layers-on-host")
-    weak = log.mentioned("seconds-per-token")
-    found, confidence = (mention, 0.85) if mention is not None else (weak, 0.4)
-    if found is None:
-        return None
-    return _finding(log, found, confidence)
+    told = (mention for mention in log.mentions if mention.topic == "layers-on-host" and not _keeps_all_on_device(mention.text))
+    mention = next(told, None)
+    if mention is not None:
+        return _finding(log, mention, 0.85)
+    slow = (mention for mention in log.mentions if mention.topic == "seconds-per-token" and _is_slow(mention.text))
+    mention = next(slow, None)
+    return _finding(log, mention, 0.4) if mention is not None else None
+
+
+def _keeps_all_on_device(text: str) -> bool:
+    """Whether a line about layers says that none is left on the host."""
+    counted = _OF_LAYERS.search(text)
+    if counted is not None:
+        return int(counted["here"]) >= int(counted["all"])
+    return _NONE_ON_HOST.search(text) is not None
+
+
+def _is_slow(text: str) -> bool:
+    """Whether a line prints a time for a token, or a rate, as no model in device memory has."""
+    taken = [
+        float(found[1].replace(",", "")) * (1e-3 if found[2].lower() == "ms" else 1.0)
+        for found in (*_PER_TOKEN.finditer(text), *_TOKEN_TAKES.finditer(text))
+    ]
+    # "norm 0.8 tokens/s 41000": where numbers stand on both sides the larger is the rate.
+    rate = max((float(number.replace(",", "")) for number in (*_RATE.findall(text), *_RATE_IS.findall(text))), default=0.0)
+    return max((*taken, 1.0 / rate if rate else 0.0)) >= SLOW_TOKEN_SECONDS
 
 
 def _finding(log: LogText, mention: Mention, confidence: float) -> Finding:

@@ -22,7 +22,9 @@ By the number, looked up in NVIDIA's catalog (docs.nvidia.com/deploy/xid-errors)
 | harmless | 14, 37, 38, 66, 67, 93, 106, 107, 141, 162, 163 |
 
 The gravest class of the log decides; harmless ones fire nothing. The log does not tell which job
-an Xid belongs to: compare its time and process with the failure's.
+an Xid belongs to: compare its time and process with the failure's. Without a kernel log, a text that
+tells of an Xid by its number is believed with moderation: the numbers of an outage of another day, or
+of another card, are told in the same words.
 
 ## What to do
 
@@ -41,14 +43,17 @@ from typing import TYPE_CHECKING
 
 from advisor.hardware.xids import XIDS, XidClass
 from advisor.model.finding import Action, Finding, Severity
-from advisor.rules.facts import count_fact
+from advisor.rules.clues import quoted
+from advisor.rules.facts import count_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_case
+from advisor.rules.xid_words import told_xids
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from advisor.model.case import Case
+    from advisor.model.failure import Failure, LogText
     from advisor.model.node import KernelEvent, KernelLog
 
 GRAVEST_FIRST = (
@@ -70,8 +75,40 @@ MOST_LISTED = 8
 
 
 @rule("DEV106", "xid-error")
-def xid_error(kernel: KernelLog) -> Finding | None:
-    """Fire on the gravest class of Xid in the log."""
+def xid_error(kernel: KernelLog | None, log: LogText | None, failure: Failure | None) -> Finding | None:
+    """Fire on the gravest class of Xid in the kernel's log, else on those that a text tells of."""
+    if kernel is not None and any(event.xid is not None for event in kernel.events):
+        return _by_kernel(kernel)
+    return _by_words(log, failure) if log is not None else None
+
+
+def _by_words(log: LogText, failure: Failure | None) -> Finding | None:
+    told = [(number, mention) for number, mention in told_xids(log) if not _is_harmless(number)]
+    if not told:
+        return None
+    number, _ = min(told, key=lambda pair: _gravity(XIDS[pair[0]].accused))
+    accused = XIDS[number].accused
+    is_mild = {each for each, _ in told} <= MILD_XIDS
+    severity = _severity(accused, is_mild=is_mild)
+    return Finding(
+        statement=f"The text tells of Xid {number}: {_meaning(number)}. It accuses {accused.value}; the kernel's log would prove it.",
+        severity=severity if failure is not None else min(severity, Severity.WARNING),
+        confidence=_TOLD_CONFIDENCE.get(accused, 0.35),
+        observations=tuple(
+            plain_fact(f'Xid {each}: {_meaning(each)}; the text: "{quoted(mention.text)}"', log.source.at(f"line {mention.line}"))
+            for each, mention in sorted(told, key=lambda pair: _gravity(XIDS[pair[0]].accused))[:MOST_LISTED]
+        ),
+        actions=_actions(accused, None),
+        settles=Action(
+            title="Save what proves it, and diagnose these files",
+            change="sudo dmesg -T > dmesg.txt; nvidia-smi -q > nvidia-smi.txt",
+        ),
+        # A card that fails explains a worker that does not answer and errors that its kernels report.
+        supersedes=("MEM709",) if severity is Severity.ERROR else (),
+    )
+
+
+def _by_kernel(kernel: KernelLog) -> Finding | None:
     told = [event for event in kernel.events if event.xid is not None and not _is_harmless(event.xid)]
     if not told:
         return None
@@ -107,6 +144,9 @@ _CONFIDENCE = {
     XidClass.UNCLEAR: 0.5,
     XidClass.CONSEQUENCE: 0.4,
 }
+
+_TOLD_CONFIDENCE = {XidClass.DEVICE: 0.6, XidClass.MEMORY: 0.6, XidClass.LINK: 0.55, XidClass.APPLICATION: 0.45, XidClass.UNCLEAR: 0.4}
+"""Of an Xid that a text tells of: never settled, since nothing says when it was and on which card."""
 
 
 def _is_harmless(xid: int) -> bool:
@@ -163,8 +203,8 @@ def _severity(accused: XidClass | None, *, is_mild: bool) -> Severity:
     return Severity.WARNING
 
 
-def _actions(accused: XidClass | None, first: KernelEvent) -> tuple[Action, ...]:
-    card = first.bus_id or "BUS_ID"
+def _actions(accused: XidClass | None, first: KernelEvent | None) -> tuple[Action, ...]:
+    card = first.bus_id if first is not None and first.bus_id else "BUS_ID"
     reset = Action(
         title="Drain the node and reset the card",
         change=(f"end its jobs, then sudo nvidia-smi --gpu-reset -i {card}; reboot the node if that fails"),

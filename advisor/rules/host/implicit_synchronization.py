@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING
 
 from advisor.analysis.table_shares import TableShare, cpu_share, has_device, self_cpu_total_seconds, self_device_total_seconds
 from advisor.model.finding import Action, Finding, Observation, Severity
+from advisor.rules.clues import mentioned_beside
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
@@ -99,7 +100,7 @@ def implicit_synchronization(  # noqa: PLR0913, PLR0917 - a rule's needs are its
         return _by_trace(breakdown, waits, mix) if waits is not None else None
     if table is not None and (found := _by_table(table)) is not None:
         return found
-    return _by_log(log) if log is not None and failure is None else None
+    return _by_log(log, table) if log is not None and failure is None else None
 
 
 def _by_trace(breakdown: StepBreakdown, waits: Synchronizations, mix: KernelMix | None) -> Finding | None:
@@ -204,8 +205,8 @@ def _is_the_profilers(table: OperatorTable, share: TableShare) -> bool:
     return total is not None and all("DeviceSynchronize" in name for name in share.names) and (share.calls or 0) <= len(share.names) + 1
 
 
-def _by_log(log: LogText) -> Finding | None:
-    mention = log.mentioned("stream-synchronize") or log.mentioned("item")
+def _by_log(log: LogText, table: OperatorTable | None) -> Finding | None:
+    mention = mentioned_beside(table, log, "stream-synchronize") or mentioned_beside(table, log, "item")
     if mention is None or mention.in_code:
         return None
     return Finding(

@@ -40,6 +40,7 @@ from advisor.analysis.table_shares import (
 )
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
 from advisor.model.step_time import Bound, StepBreakdown
+from advisor.rules.clues import mentioned_beside
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.step_evidence import certainty, per_step_text, step_impact, step_without
@@ -110,7 +111,7 @@ def launch_bound(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
         return found
     if table is not None and (found := _by_table(table)) is not None:
         return found
-    return _by_log(log) if log is not None and failure is None else None
+    return _by_log(log, table) if log is not None and failure is None else None
 
 
 def _by_trace(breakdown: StepBreakdown, launches: LaunchProfile, mix: KernelMix | None) -> Finding | None:
@@ -228,8 +229,8 @@ def _by_table(table: OperatorTable) -> Finding | None:
     )
 
 
-def _by_log(log: LogText) -> Finding | None:
-    mention = log.mentioned("launch-overhead")
+def _by_log(log: LogText, table: OperatorTable | None) -> Finding | None:
+    mention = mentioned_beside(table, log, "launch-overhead")
     if mention is None:
         return None
     return Finding(

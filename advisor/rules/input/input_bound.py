@@ -14,7 +14,7 @@ slow steps (warm-up) are left out of both.
 It never infers a wait for data from a gap alone. In an operator table the same mark is a row; the
 rule then goes by its share of CPU time, and with less confidence, since a table does not show
 whether the device idled meanwhile. In a log it reads the data time that many trainers print
-beside the step's.
+beside the step's. Where attach() watched the loop, the time inside the loader's `__next__` counts.
 
 ## What to do
 
@@ -34,8 +34,10 @@ from typing import TYPE_CHECKING
 
 from advisor.analysis.logged_times import LoggedDataTime, logged_data_time
 from advisor.analysis.table_shares import cpu_share, has_device
+from advisor.model.dataclass import replace
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity
 from advisor.model.step_time import Bound, StepBreakdown
+from advisor.rules.loop_evidence import is_worth, loop_impact, loop_without, loss_of, measured
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.step_evidence import certainty, input_loss, left_out, per_step_text, step_impact, step_without
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from advisor.model.case import Case
     from advisor.model.failure import Failure, LogText
     from advisor.model.kernels import KernelMix
+    from advisor.model.run import LoopTimes
     from advisor.model.tables import OperatorTable
     from advisor.model.waits import InputWait
 
@@ -54,6 +57,12 @@ LEAST_RATIO = 0.10
 DOMINANT_RATIO = 0.5
 """Of all CPU time in a table: where half of it is the loader, the loop can hardly be ahead of
 it."""
+
+WATCHED = 0.92
+"""Score of a loop that attach() watched: the wait is measured where it happens."""
+
+WATCHED_ON_GPU = 0.75
+"""The same with a GPU, which may still have work while the loop waits."""
 
 WORKERS = Action(
     title="Prepare batches in worker processes, ahead of the loop",
@@ -92,10 +101,13 @@ def input_bound(  # noqa: PLR0913, PLR0917 - a rule's needs are its parameters
     table: OperatorTable | None,
     log: LogText | None,
     failure: Failure | None,
+    loop: LoopTimes | None = None,
 ) -> Finding | None:
-    """Fire on the strongest evidence that there is: a trace, else a table, else a log."""
+    """Fire on the strongest evidence that there is: a trace, else a watched loop, else a table, else a log."""
     if breakdown is not None and wait is not None:
         return _by_trace(breakdown, wait, mix)
+    if loop is not None:
+        return _by_loop(loop)
     if table is not None and (found := _by_table(table)) is not None:
         return found
     logged = logged_data_time(log) if log is not None and failure is None else None
@@ -146,6 +158,23 @@ def _by_trace(breakdown: StepBreakdown, wait: InputWait, mix: KernelMix | None) 
                 because="the waits lie inside the loader's marks, before any copy to the device",
             ),
         ),
+    )
+
+
+def _by_loop(loop: LoopTimes) -> Finding | None:
+    lost = loop.phase_seconds.get("data_wait", 0.0)
+    if not is_worth(loop, lost, LEAST_RATIO):
+        return None
+    workers = f", which has {count_text(loop.worker_count, 'worker')}" if loop.worker_count else ""
+    a_step, ratio = loss_of(loop, lost)
+    return Finding(
+        statement=f"The loop waits {seconds_text(a_step)} of each step ({ratio_text(ratio)}) for its loader{workers}.",
+        severity=Severity.WARNING,
+        confidence=WATCHED_ON_GPU if loop.on_gpu else WATCHED,
+        observations=(measured(loop, lost, "inside the loader's __next__"),),
+        actions=(replace(WORKERS, predicted=loop_without(loop, lost)), CHEAPER),
+        impact=loop_impact(loop, lost),
+        settles=SETTLING_TRACE if loop.on_gpu else None,
     )
 
 

@@ -29,25 +29,57 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import replace
 from advisor.model.finding import Action, Finding, Observation, RuledOut, Severity, Verification
 from advisor.model.step_time import Bound, StepBreakdown
+from advisor.rules.loop_evidence import is_worth, loop_impact, loop_without, loss_of, measured
 from advisor.rules.rule import rule
 from advisor.rules.samples import a_breakdown, a_case
 from advisor.rules.step_evidence import certainty, input_loss, left_out, per_step_text, step_impact, step_without
-from advisor.rules.wording import count_text, seconds_text
+from advisor.rules.wording import count_text, ratio_text, seconds_text
 
 if TYPE_CHECKING:
     from advisor.model.case import Case
     from advisor.model.kernels import KernelMix
+    from advisor.model.run import LoopTimes
     from advisor.model.waits import InputWait
 
 LEAST_RATIO = 0.10
 """Of the window, as for INP101: a smaller wait is not worth worker processes."""
 
 
+WATCHED = 0.93
+"""Score of a loop that attach() watched: its loader said that it has no workers, and the wait was measured inside it."""
+
+WATCHED_ON_GPU = 0.8
+"""The same with a GPU, which may still have work while the loop waits."""
+
+WORKERS = Action(
+    title="Prepare batches in worker processes",
+    change=(
+        "DataLoader(dataset, ..., num_workers=4, persistent_workers=True, pin_memory=True); raise num_workers while the step gets "
+        "shorter, up to the cores of this process"
+    ),
+    cost=(
+        "host memory: a copy of the dataset object a worker; the script's entry point needs `if __name__ == '__main__':` where processes "
+        "are spawned"
+    ),
+)
+
+IN_MEMORY = Action(
+    title="Where the dataset fits in memory, keep it there as tensors",
+    change="load and transform everything once, then TensorDataset(inputs, labels)",
+    cost="host memory of the whole dataset; random augmentation has to move to the device",
+)
+
+
 @rule("INP102", "synchronous-data-loader")
-def synchronous_data_loader(breakdown: StepBreakdown, wait: InputWait, mix: KernelMix | None) -> Finding | None:
+def synchronous_data_loader(
+    breakdown: StepBreakdown | None, wait: InputWait | None, mix: KernelMix | None, loop: LoopTimes | None = None
+) -> Finding | None:
     """Fire where the iterator is the single-process one and the job stands still inside it."""
+    if breakdown is None or wait is None:
+        return _by_loop(loop) if loop is not None else None
     if not wait.is_single_process:
         return None
     breakdown, lost = input_loss(breakdown, wait)
@@ -86,27 +118,7 @@ def synchronous_data_loader(breakdown: StepBreakdown, wait: InputWait, mix: Kern
                 source=breakdown.source,
             ),
         ),
-        actions=(
-            Action(
-                title="Prepare batches in worker processes",
-                change=(
-                    "DataLoader(dataset, ..., num_workers=4, persistent_workers=True, "
-                    "pin_memory=True); raise num_workers while the step gets shorter, up to the "
-                    "cores of this process"
-                ),
-                cost=(
-                    "host memory: a copy of the dataset object a worker; the script's entry point "
-                    "needs `if __name__ == '__main__':` where processes are spawned"
-                ),
-                predicted=step_without(breakdown, lost),
-                verified_by=Verification.ARITHMETIC,
-            ),
-            Action(
-                title="Where the dataset fits in memory, keep it there as tensors",
-                change="load and transform everything once, then TensorDataset(inputs, labels)",
-                cost="host memory of the whole dataset; random augmentation has to move to the device",
-            ),
-        ),
+        actions=(replace(WORKERS, predicted=step_without(breakdown, lost), verified_by=Verification.ARITHMETIC), IN_MEMORY),
         impact=step_impact(breakdown, lost),
         ruled_out=(
             RuledOut(
@@ -114,6 +126,28 @@ def synchronous_data_loader(breakdown: StepBreakdown, wait: InputWait, mix: Kern
                 because="the waits lie inside the loader's marks, before any copy to the device",
             ),
         ),
+        supersedes=("INP101",),
+    )
+
+
+def _by_loop(loop: LoopTimes) -> Finding | None:
+    lost = loop.phase_seconds.get("data_wait", 0.0)
+    if loop.worker_count != 0 or not is_worth(loop, lost, LEAST_RATIO):
+        return None
+    a_step, ratio = loss_of(loop, lost)
+    return Finding(
+        statement=(
+            f"The loop stands still {seconds_text(a_step)} of each step ({ratio_text(ratio)}) while the training process prepares the "
+            "next batch itself: the DataLoader has no workers (num_workers=0)."
+        ),
+        severity=Severity.WARNING,
+        confidence=WATCHED_ON_GPU if loop.on_gpu else WATCHED,
+        observations=(
+            measured(loop, lost, "inside the loader's __next__"),
+            Observation(statement="the loader says num_workers=0", value=0, unit="workers", source=loop.source),
+        ),
+        actions=(replace(WORKERS, predicted=loop_without(loop, lost), verified_by=Verification.ARITHMETIC), IN_MEMORY),
+        impact=loop_impact(loop, lost),
         supersedes=("INP101",),
     )
 

@@ -21,7 +21,8 @@ often, or shorten the sequence.
 
 Logits (MEM203) and attention scores (MEM202) are activations too, with a cheaper remedy of their
 own. Optimizer states (MEM103) do not shrink with the batch. Fragmentation (MEM401) has memory
-reserved and unused.
+reserved and unused. Where this process holds little of the device, the largest of its blocks is not
+the cause: what lies outside is (MEM601, MEM602).
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ from advisor.rules.clues import Clue, anywhere, in_words, is_report, words
 from advisor.rules.remedies import checkpointing, halved_micro_batch, saving, shorter_sequence
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_record
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text
 
 if TYPE_CHECKING:
@@ -139,21 +141,26 @@ def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: Allocato
     predicted, _ = saving(ledger, record, activations / 2)
     sites = [site for site in ledger.sites if site.block == "activations"]
     reach = {True: "; half of them would fit", False: "; even half of them would not fit"}
-    return Finding(
-        statement="Activations, what the forward pass keeps for backward, are the largest block: "
-        f"{bytes_text(activations)}"
-        + (reach.get(predicted.fits, "") if severity is not Severity.INFO and predicted.fits is not None else "")
-        + ".",
-        severity=severity,
-        confidence=0.9,
-        observations=(block_fact(ledger, "activations"), *site_facts(sites, ledger.source)),
-        actions=_actions(ledger, record),
-        impact=Impact(recoverable_bytes=activations // 2),
-        ruled_out=tuple(
-            RuledOut(code=code, because=f"{name.replace('_', ' ')} held {bytes_text(ledger.entry(name))}")
-            for code, name in (("MEM103", "optimizer_states"), ("MEM301", "kv_cache"))
-            if ledger.entries.get(name) is not None
+    return told_of_refusal(
+        Finding(
+            statement="Activations, what the forward pass keeps for backward, are the largest block: "
+            f"{bytes_text(activations)}"
+            + (reach.get(predicted.fits, "") if severity is not Severity.INFO and predicted.fits is not None else "")
+            + ".",
+            severity=severity,
+            confidence=0.9,
+            observations=(block_fact(ledger, "activations"), *site_facts(sites, ledger.source)),
+            actions=_actions(ledger, record),
+            impact=Impact(recoverable_bytes=activations // 2),
+            ruled_out=tuple(
+                RuledOut(code=code, because=f"{name.replace('_', ' ')} held {bytes_text(ledger.entry(name))}")
+                for code, name in (("MEM103", "optimizer_states"), ("MEM301", "kv_cache"))
+                if ledger.entries.get(name) is not None
+            ),
         ),
+        ledger,
+        failure,
+        record,
     )
 
 

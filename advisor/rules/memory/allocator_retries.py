@@ -25,13 +25,12 @@ cudnn.benchmark trying out algorithms, causes a few retries at the start and non
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from advisor.model.evidence import Evidence, Source
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.rules.allocator_advice import expandable_segments
-from advisor.rules.clues import in_words
+from advisor.rules.clues import in_words, words
 from advisor.rules.facts import count_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case
@@ -48,7 +47,10 @@ LEAST_RETRIES = 2
 MANY_RETRIES = 10
 """Retries from which the job runs at the limit of the device rather than touching it."""
 
-FLUSHES = re.compile(r"pytorch allocator cache flushes since last step", re.IGNORECASE)
+FLUSHES = words(
+    "cache flushes",
+    r"pytorch allocator cache flushes since last step",
+)
 """DeepSpeed's warning, printed for each step in which the cache was thrown away."""
 
 

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.rules.allocator_advice import EXPANDABLE, VARIABLES
-from advisor.rules.clues import in_words, is_report
+from advisor.rules.clues import in_words, is_report, words
 from advisor.rules.facts import plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_log, a_record
@@ -54,10 +54,13 @@ UNUSED_BY_ASYNC = ("expandable_segments", "garbage_collection_threshold", "max_s
 MPS_LIMIT = "PYTORCH_MPS_HIGH_WATERMARK_RATIO"
 
 _LIKE_A_VARIABLE = re.compile(r"^PYTORCH_(?!NO_)\w*ALLOC\w*$")
-_UNSUPPORTED = re.compile(r"expandable_?segments?\b.{0,40}\bnot supported", re.IGNORECASE)
-_TOO_LATE = re.compile(
+_UNSUPPORTED = words(
+    "not supported",
+    r"expandable_?segments?\b.{0,40}\bnot supported",
+)
+_TOO_LATE = words(
+    "import",
     r"(?:\benv\w*|variable|ALLOC_CONF|WATERMARK_RATIO).{0,60}\bafter\b.{0,30}\bimport",
-    re.IGNORECASE,
 )
 
 Doubt = tuple[float, Observation]

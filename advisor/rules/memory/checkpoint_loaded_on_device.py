@@ -33,6 +33,7 @@ from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text
 
 if TYPE_CHECKING:
@@ -140,15 +141,20 @@ def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: Allocato
     others = ledger.entry("weights") - sum(site.live_bytes for site in restored if site.block == "weights")
     if severity is None or loaded < LEAST_LOADED_BYTES or others < loaded // 2:
         return None
-    return Finding(
-        statement=f"A checkpoint holds {bytes_text(loaded)} of the device beside the model's own "
-        "weights: torch.load put its tensors there.",
-        severity=min(severity, Severity.ERROR),
-        confidence=0.8,
-        observations=site_facts(restored, ledger.source),
-        actions=_actions(ledger, record, loaded),
-        impact=Impact(recoverable_bytes=loaded),
-        supersedes=("MEM101",),
+    return told_of_refusal(
+        Finding(
+            statement=f"A checkpoint holds {bytes_text(loaded)} of the device beside the model's own "
+            "weights: torch.load put its tensors there.",
+            severity=min(severity, Severity.ERROR),
+            confidence=0.8,
+            observations=site_facts(restored, ledger.source),
+            actions=_actions(ledger, record, loaded),
+            impact=Impact(recoverable_bytes=loaded),
+            supersedes=("MEM101",),
+        ),
+        ledger,
+        failure,
+        record,
     )
 
 

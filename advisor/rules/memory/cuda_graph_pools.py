@@ -25,13 +25,12 @@ pool and fails at the engine's start too.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from advisor.model.dataclass import dataclass
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
 from advisor.rules.capacity import is_capacity_failure, severity_of, what_would_settle
-from advisor.rules.clues import anywhere, in_frames
+from advisor.rules.clues import anywhere, in_frames, words
 from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
@@ -49,9 +48,9 @@ DEVICE_RATIO = 0.1
 DECIDING_RATIO = 0.05
 """Share of the device in private pools that counts where the refused request is smaller than they are."""
 
-CAPTURE = re.compile(
+CAPTURE = words(
+    "graph|capture_model|_capture_begin|capture_end|reduce-overhead|enforce_eager",
     r"cuda[ _-]?graph|capture_model|graph_capture|_capture_begin|capture_end|cudagraph_trees|reduce-overhead|enforce_eager",
-    re.IGNORECASE,
 )
 """A capture in a frame, or graphs in the words of the log."""
 

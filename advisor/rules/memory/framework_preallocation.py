@@ -25,7 +25,6 @@ and preallocation is not to blame. Another process (MEM601) of any other kind.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from advisor.model.failure import Failure, FailureKind, LogText
@@ -36,7 +35,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import Clue, in_frames, in_words, is_report
+from advisor.rules.clues import Clue, in_frames, in_words, is_report, words
 from advisor.rules.device_shares import is_oversubscribed
 from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
@@ -56,16 +55,19 @@ LARGE_REQUEST_BYTES = 2 * GIB
 FRAMEWORKS = frozenset({"jax", "tensorflow", "flax"})
 
 _XLA_KINDS = frozenset({FailureKind.XLA_RESOURCE_EXHAUSTED, FailureKind.TENSORFLOW_OUT_OF_MEMORY})
-_SAID = re.compile(
+_SAID = words(
+    "xla_python_client|tf_force_gpu|set_memory_growth|preallocat|pre-allocat",
     r"XLA_PYTHON_CLIENT_PREALLOCATE|XLA_PYTHON_CLIENT_MEM_FRACTION|TF_FORCE_GPU_ALLOW_GROWTH|set_memory_growth|pre-?allocat\w+",
-    re.IGNORECASE,
 )
-_IN_EACH_OTHERS_WAY = re.compile(
+_IN_EACH_OTHERS_WAY = words(
+    "preallocat",
     r"preallocat\w*.{0,60}\bafter\b.{0,30}\bimport|(?:same|one|shared) (?:gpu|device).{0,60}preallocat"
     r"|preallocat.{0,60}(?:same|one|shared) (?:gpu|device)",
-    re.IGNORECASE,
 )
-_FRAMES = re.compile(r"(?:site-packages/|^)(?:jax|jaxlib|tensorflow)/", re.IGNORECASE)
+_FRAMES = words(
+    "jax/|jaxlib/|tensorflow/",
+    r"(?:site-packages/|^)(?:jax|jaxlib|tensorflow)/",
+)
 _OFF = {"0", "false"}
 
 

@@ -46,6 +46,7 @@ from advisor.rules.model_size import (
 )
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, SNAPSHOT, a_case, a_failure, a_ledger, a_log
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text, parameters_text
 
 if TYPE_CHECKING:
@@ -142,18 +143,23 @@ def _from_ledger(
     if not LEAST_BYTES_PER_PARAMETER <= each <= MOST_BYTES_PER_PARAMETER:
         return None
     saved = weights // 2
-    return Finding(
-        statement=f"The weights take {bytes_text(weights)}, {each:.1f} bytes a parameter: they are in "
-        f"fp32. In bf16 they take {bytes_text(saved)}.",
-        severity=min(severity, Severity.WARNING),
-        confidence=0.7,
-        observations=(block_fact(ledger, "weights"), size.fact),
-        actions=(_in_bf16(Prediction(peak_bytes=None)),),
-        settles=Action(
-            title="Print the dtype of the weights",
-            change="print(next(model.parameters()).dtype)",
+    return told_of_refusal(
+        Finding(
+            statement=f"The weights take {bytes_text(weights)}, {each:.1f} bytes a parameter: they are in "
+            f"fp32. In bf16 they take {bytes_text(saved)}.",
+            severity=min(severity, Severity.WARNING),
+            confidence=0.7,
+            observations=(block_fact(ledger, "weights"), size.fact),
+            actions=(_in_bf16(Prediction(peak_bytes=None)),),
+            settles=Action(
+                title="Print the dtype of the weights",
+                change="print(next(model.parameters()).dtype)",
+            ),
+            impact=Impact(recoverable_bytes=saved),
         ),
-        impact=Impact(recoverable_bytes=saved),
+        ledger,
+        failure,
+        record,
     )
 
 

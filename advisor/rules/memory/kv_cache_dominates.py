@@ -40,6 +40,7 @@ from advisor.rules.clues import in_frames, in_words, words
 from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_ledger, a_record
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text
 
 if TYPE_CHECKING:
@@ -125,13 +126,18 @@ def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: Allocato
     if severity is None or not dominates(ledger, "kv_cache"):
         return None
     cache = ledger.entry("kv_cache")
-    return Finding(
-        statement=f"Keys and values of earlier tokens are the largest block: {bytes_text(cache)}.",
-        severity=severity,
-        confidence=0.9,
-        observations=(block_fact(ledger, "kv_cache"),),
-        actions=_actions(ledger, record),
-        impact=Impact(recoverable_bytes=cache // 2),
+    return told_of_refusal(
+        Finding(
+            statement=f"Keys and values of earlier tokens are the largest block: {bytes_text(cache)}.",
+            severity=severity,
+            confidence=0.9,
+            observations=(block_fact(ledger, "kv_cache"),),
+            actions=_actions(ledger, record),
+            impact=Impact(recoverable_bytes=cache // 2),
+        ),
+        ledger,
+        failure,
+        record,
     )
 
 

@@ -8,7 +8,10 @@ workspaces. If PyTorch's cache has the device, they fail, with a status that doe
 ## How it is recognized
 
 A status of theirs that says that an allocation failed; or one that is known to disguise it: "not
-initialized" when a handle is created, "unable to find a valid cuDNN algorithm".
+initialized" or "internal error" when a handle is created, "unable to find a valid cuDNN algorithm".
+Some mean less: "insufficient resources" of a sparse product is mostly a bound of its algorithm, a
+batched call of hipBLAS can outgrow its fixed workspace, and a compiler at run time (NVRTC) fails for
+want of host memory.
 
 ## What to do
 
@@ -43,10 +46,27 @@ ROOM_BYTES = 1024 * MIB
 
 SCORES = {
     "allocation failed": 0.88,
+    "host allocation failed": 0.8,
     "disguised as no algorithm": 0.65,
     "disguised as not initialized": 0.65,
+    "disguised as internal error": 0.55,
+    "fixed workspace": 0.5,
+    "insufficient resources": 0.35,
 }
-"""By the wording; another error on the device gives the disguised ones too."""
+"""By the wording; another error on the device gives the disguised ones too, and the last two are said on empty devices as well."""
+
+DEVICE_STATEMENT = (
+    "could not get device memory for its handle or workspace. It asks the driver, which had none left, and cannot use what PyTorch keeps "
+    "in its cache."
+)
+STATEMENTS = {
+    "host allocation failed": "could not get memory of the host, not of the device.",
+    "fixed workspace": "was refused memory in a batched call: either the device was full, or the batch outgrew the fixed workspace that "
+    "PyTorch gives the library, which happens on an empty device too.",
+    "insufficient resources": "lacked resources for this call: mostly a bound of its algorithm, whose buffers grow with all intermediate "
+    "products, and only sometimes a full device.",
+}
+"""What it means, where it is not the device's memory alone."""
 
 COLLECTIVE_SCORE = 0.6
 """NCCL's own words are about memory; MEM602 says more about it."""
@@ -67,7 +87,7 @@ def library_allocation_failed(failure: Failure, failures: tuple[Failure, ...], r
     else:
         return None
     before = _earlier_error(failure, failures)
-    if before is not None and failure.generation in SCORES and failure.generation != "allocation failed":
+    if before is not None and failure.generation.startswith("disguised"):
         return None
     facts: list[Observation] = [
         plain_fact(
@@ -87,34 +107,46 @@ def library_allocation_failed(failure: Failure, failures: tuple[Failure, ...], r
         if free >= ROOM_BYTES:
             score *= ROOM_FACTOR
     return Finding(
-        statement=f"{failure.backend or 'A library'} could not get device memory for its handle or workspace. It asks the driver, "
-        "which had "
-        "none left, and cannot use what PyTorch keeps in its cache.",
+        statement=f"{failure.backend or 'A library'} {STATEMENTS.get(failure.generation, DEVICE_STATEMENT)}",
         severity=severity_of(failure),
         confidence=round(score, 3),
         observations=tuple(facts),
-        actions=(
-            Action(
-                title="Leave the library room",
-                change="torch.cuda.set_per_process_memory_fraction(0.95)  # or a slightly smaller batch",
-                cost="5% less for tensors",
-            ),
-            Action(
-                title="Let it take its memory before the rest does",
-                change="torch.cuda.current_blas_handle(); torch.backends.cudnn.is_available()  # right after the start, on the device used",
-                cost="some hundred MiB are taken early",
-            ),
-            Action(
-                title="Use a device with room",
-                change="nvidia-smi; CUDA_VISIBLE_DEVICES=<one that is free>",
-            ),
-        ),
+        actions=_actions(failure),
         settles=Action(
             title="See what was free, and whether an earlier error hides behind it",
             change="print(torch.cuda.mem_get_info())  # before the call; and run once with CUDA_LAUNCH_BLOCKING=1",
             cost="CUDA_LAUNCH_BLOCKING=1 makes the run slower",
         ),
     )
+
+
+def _actions(failure: Failure) -> tuple[Action, ...]:
+    room = (
+        Action(
+            title="Leave the library room",
+            change="torch.cuda.set_per_process_memory_fraction(0.95)  # or a slightly smaller batch",
+            cost="5% less for tensors",
+        ),
+        Action(
+            title="Let it take its memory before the rest does",
+            change="torch.cuda.current_blas_handle(); torch.backends.cudnn.is_available()  # right after the start, on the device used",
+            cost="some hundred MiB are taken early",
+        ),
+        Action(
+            title="Use a device with room",
+            change="nvidia-smi; CUDA_VISIBLE_DEVICES=<one that is free>",
+        ),
+    )
+    if failure.generation == "host allocation failed":
+        return (Action(title="Free memory of the host", change="free -h; fewer workers, fewer processes a node, smaller caches"),)
+    if failure.generation in {"fixed workspace", "insufficient resources"}:
+        pieces = Action(
+            title="Do it in smaller pieces",
+            change="for part in x.split(n): ...  # a smaller batch of matrices, or fewer rows of a sparse product at a time",
+            cost="more launches",
+        )
+        return (pieces, *room[:1])
+    return room
 
 
 def _earlier_error(failure: Failure, failures: tuple[Failure, ...]) -> Failure | None:

@@ -26,12 +26,13 @@ import re
 from typing import TYPE_CHECKING
 
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
-from advisor.model.memory import AllocationSite, MemoryLedger, Moment
+from advisor.model.memory import AllocationSite, AllocatorRecord, MemoryLedger, Moment
 from advisor.rules.capacity import generic, is_capacity_failure, severity_of, what_would_settle
-from advisor.rules.clues import in_frames, in_words
+from advisor.rules.clues import in_frames, in_words, words
 from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, SNAPSHOT, a_case, a_ledger
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text, ratio_text
 
 if TYPE_CHECKING:
@@ -48,16 +49,27 @@ _SCRATCH = re.compile(
     r"autotun|benchmark_all_configs|do_bench|cudnn_workspace|cublas\w*workspace|MIOpen.{0,20}workspace|select_algorithm\.py",
     re.IGNORECASE,
 )
-_WORDS = re.compile(r"\bworkspace\b|autotun|cudnn\.benchmark|\bMIOpen\b", re.IGNORECASE)
-_CONVOLUTION = re.compile(r"\bconv(?:_transpose)?[123]d\b|_conv_forward|convolution", re.IGNORECASE)
+_WORDS = words(
+    "workspace|autotun|cudnn.benchmark|miopen",
+    r"\bworkspace\b|autotun|cudnn\.benchmark|\bMIOpen\b",
+)
+_CONVOLUTION = words(
+    "conv",
+    r"\bconv(?:_transpose)?[123]d\b|_conv_forward|convolution",
+)
 
 
 @rule("MEM706", "library-workspace-spike")
-def library_workspace_spike(failure: Failure | None, log: LogText | None, ledger: MemoryLedger | None) -> Finding | None:
+def library_workspace_spike(
+    failure: Failure | None,
+    log: LogText | None,
+    ledger: MemoryLedger | None,
+    record: AllocatorRecord | None,
+) -> Finding | None:
     """Scratch of a library is a good part of the peak."""
     sites = _scratch_sites(ledger)
     if ledger is not None and sites:
-        return _of_sites(ledger, sites, failure)
+        return told_of_refusal(_of_sites(ledger, sites, failure), ledger, failure, record)
     if failure is None or not is_capacity_failure(failure):
         return None
     words = in_words(_WORDS, failure, log)

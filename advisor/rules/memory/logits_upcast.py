@@ -55,6 +55,7 @@ from advisor.rules.logit_sizes import (
 )
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, MIB, a_case, a_failure, a_log
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text
 
 if TYPE_CHECKING:
@@ -216,13 +217,18 @@ def _from_ledger(ledger: MemoryLedger, record: AllocatorRecord | None) -> Findin
     held = sum(site.live_bytes for site in sites)
     if severity is None or held < LEAST_SITE_RATIO * held_bytes(ledger) or held < LARGE_LOGITS_BYTES // 2:
         return None
-    return Finding(
-        statement=f"Logits and the loss hold {bytes_text(held)} at the peak.",
-        severity=severity,
-        confidence=0.85,
-        observations=site_facts(sites, ledger.source),
-        actions=_actions(None),
-        impact=Impact(recoverable_bytes=held),
+    return told_of_refusal(
+        Finding(
+            statement=f"Logits and the loss hold {bytes_text(held)} at the peak.",
+            severity=severity,
+            confidence=0.85,
+            observations=site_facts(sites, ledger.source),
+            actions=_actions(None),
+            impact=Impact(recoverable_bytes=held),
+        ),
+        ledger,
+        None,
+        record,
     )
 
 

@@ -43,6 +43,7 @@ from advisor.rules.model_size import adapters
 from advisor.rules.remedies import checkpointing, halved_micro_batch, shorter_sequence
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_log, a_record
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import ratio_text
 
 if TYPE_CHECKING:
@@ -86,13 +87,14 @@ def lora_keeps_activations(
         severity = ledger_severity(ledger, failure, record)
         if severity not in {Severity.ERROR, Severity.WARNING} or not dominates(ledger, "activations"):
             return None
-        return Finding(
+        found = Finding(
             statement="LoRA shrinks gradients and optimizer states, not activations, and activations are what fills the device.",
             severity=severity,
             confidence=LEDGER_SCORE,
             observations=(block_fact(ledger, "activations"), said),
             actions=_actions(ledger, record),
         )
+        return told_of_refusal(found, ledger, failure, record)
     if failure is None or not is_capacity_failure(failure) or failure.phase not in PHASES:
         return None
     share = _trainable_ratio(log)

@@ -103,7 +103,8 @@ def _from_record(record: AllocatorRecord, ledger: MemoryLedger | None) -> Findin
     if growth < LEAST_GROWTH_BYTES:
         return None
     device = ledger.device_bytes if ledger is not None else None
-    left = None if device is None else max(0, device - record.dump_reserved_bytes) / growth
+    outside = (ledger.outside_bytes or 0) if ledger is not None else 0
+    left = None if device is None else max(0, device - outside - record.dump_reserved_bytes) / growth
     severity = Severity.ERROR if record.oom_count or (left or SOON_STEPS) < SOON_STEPS else Severity.WARNING
     facts = (
         Observation(

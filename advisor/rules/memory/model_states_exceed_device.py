@@ -53,6 +53,7 @@ from advisor.rules.model_size import (
 from advisor.rules.remedies import eight_bit_optimizer, lora, offloaded_states, sharded_states
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_log, a_record
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text, parameters_text
 
 if TYPE_CHECKING:
@@ -170,15 +171,20 @@ def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: Allocato
     trained = ledger.entry("gradients") + ledger.entry("optimizer_states")
     if not trained or states < STATES_RATIO * ledger.device_bytes:
         return None
-    return Finding(
-        statement=f"Weights, gradients and optimizer states take {bytes_text(states)} of "
-        f"{bytes_text(ledger.device_bytes)}: no batch fits beside them.",
-        severity=severity,
-        confidence=0.9,
-        observations=tuple(block_fact(ledger, block) for block in STATE_BLOCKS),
-        actions=_actions(ledger, record),
-        impact=Impact(recoverable_bytes=trained),
-        supersedes=("MEM103",),
+    return told_of_refusal(
+        Finding(
+            statement=f"Weights, gradients and optimizer states take {bytes_text(states)} of "
+            f"{bytes_text(ledger.device_bytes)}: no batch fits beside them.",
+            severity=severity,
+            confidence=0.9,
+            observations=tuple(block_fact(ledger, block) for block in STATE_BLOCKS),
+            actions=_actions(ledger, record),
+            impact=Impact(recoverable_bytes=trained),
+            supersedes=("MEM103",),
+        ),
+        ledger,
+        failure,
+        record,
     )
 
 

@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 
 from advisor.model.failure import Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Impact, Observation, Severity
+from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
 from advisor.rules.blocks import is_attributed
 from advisor.rules.capacity import (
     CONTEXT_BYTES,
@@ -43,11 +44,11 @@ from advisor.rules.device_shares import device_shares
 from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
+from advisor.rules.shortage import shortage_of
 from advisor.rules.wording import bytes_text, ratio_text
 
 if TYPE_CHECKING:
     from advisor.model.case import Case
-    from advisor.model.memory import MemoryLedger
 
 DEVICE_RATIO = 0.05
 """Share of the device below which what libraries hold beyond a context does not decide."""
@@ -57,7 +58,12 @@ DISTRIBUTED = frozenset({"deepspeed", "fsdp", "megatron", "accelerate", "lightni
 
 
 @rule("MEM602", "non-pytorch-memory")
-def non_pytorch_memory(failure: Failure | None, log: LogText | None, ledger: MemoryLedger | None) -> Finding | None:
+def non_pytorch_memory(
+    failure: Failure | None,
+    log: LogText | None,
+    ledger: MemoryLedger | None,
+    record: AllocatorRecord | None,
+) -> Finding | None:
     """Libraries hold more than a context, or NCCL was refused memory."""
     if failure is not None and failure.kind is FailureKind.COLLECTIVE_ALLOCATION_FAILED:
         return _of_collective(failure)
@@ -67,7 +73,7 @@ def non_pytorch_memory(failure: Failure | None, log: LogText | None, ledger: Mem
             if shares.own_bytes is not None:
                 return _of_figures(failure, shares.own_bytes, failure.total_bytes)
             return _of_undivided(failure, shares.undivided_bytes, failure.total_bytes, log)
-    return _of_ledger(ledger, failure)
+    return _of_ledger(ledger, failure, record, log)
 
 
 def _of_collective(failure: Failure) -> Finding:
@@ -100,28 +106,35 @@ def _of_figures(failure: Failure, own: int, total: int) -> Finding | None:
 
 
 def _of_undivided(failure: Failure, outside: int | None, total: int, log: LogText | None) -> Finding | None:
-    if outside is None or outside < OUTSIDE_BYTES or outside < OUTSIDE_RATIO * total:
-        return None
-    if outside > total // 2 or (failure.requested_bytes or 0) > total:
-        return None  # no library takes half a device, and no room would help a request beyond all of it
-    distributed = log is not None and ((log.world_size or 1) > 1 or bool(DISTRIBUTED & set(log.frameworks)))
+    if outside is None or (failure.requested_bytes or 0) > total or not _may_be_libraries(outside, total):
+        return None  # no room would help a request beyond the whole device
     text = f"{bytes_text(outside)} is outside PyTorch's allocator; the message does not tell whether this process or another one holds it"
-    return _finding(
-        failure,
-        outside,
-        bytes_fact(text, outside, failure.source),
-        score=0.45 if distributed else 0.3,
-    )
+    return _finding(failure, outside, bytes_fact(text, outside, failure.source), score=_undivided_score(log))
 
 
-def _of_ledger(ledger: MemoryLedger | None, failure: Failure | None) -> Finding | None:
+def _may_be_libraries(outside: int, total: int) -> bool:
+    """Whether memory of an unknown owner is more than a context, and not more than libraries ever take: half a device."""
+    return max(OUTSIDE_BYTES, OUTSIDE_RATIO * total) <= outside <= total // 2
+
+
+def _undivided_score(log: LogText | None) -> float:
+    distributed = log is not None and ((log.world_size or 1) > 1 or bool(DISTRIBUTED & set(log.frameworks)))
+    return 0.45 if distributed else 0.3
+
+
+def _of_ledger(ledger: MemoryLedger | None, failure: Failure | None, record: AllocatorRecord | None, log: LogText | None) -> Finding | None:
     if ledger is None or not is_attributed(ledger) or not ledger.device_bytes:
         return None
     own = ledger.entry("non_pytorch")
-    if own <= CONTEXT_BYTES or own < DEVICE_RATIO * ledger.device_bytes:
+    if own > CONTEXT_BYTES and own >= DEVICE_RATIO * ledger.device_bytes:
+        text = f"{bytes_text(own)} is this process's and outside PyTorch's allocator"
+        return _finding(failure, own, bytes_fact(text, own, ledger.source), score=0.6, failed=ledger.at is Moment.OOM)
+    shortage = shortage_of(ledger, None, record)
+    if shortage is None or own or not shortage.is_outside or not _may_be_libraries(shortage.outside, shortage.device):
         return None
-    text = f"{bytes_text(own)} is this process's and outside PyTorch's allocator"
-    return _finding(failure, own, bytes_fact(text, own, ledger.source), score=0.6)
+    outside = shortage.outside
+    text = f"{bytes_text(outside)} is outside PyTorch's allocator; the snapshot does not tell whether this process or another one holds it"
+    return _finding(failure, outside, bytes_fact(text, outside, ledger.source), score=_undivided_score(log), failed=True)
 
 
 def _decides(failure: Failure, excess: int) -> bool:
@@ -131,12 +144,12 @@ def _decides(failure: Failure, excess: int) -> bool:
     return failure.free_bytes < failure.requested_bytes <= failure.free_bytes + excess
 
 
-def _finding(failure: Failure | None, held: int, fact: Observation, *, score: float) -> Finding:
+def _finding(failure: Failure | None, held: int, fact: Observation, *, score: float, failed: bool = False) -> Finding:
     excess = held - CONTEXT_BYTES
     return Finding(
         statement=f"{bytes_text(held)} of the device is outside PyTorch's allocator; a context with its libraries takes at most "
         f"{bytes_text(CONTEXT_BYTES)}. NCCL's communicators are the usual owner of the rest, {bytes_text(excess)}.",
-        severity=Severity.WARNING if failure is None else severity_of(failure),
+        severity=Severity.ERROR if failed and failure is None else severity_of(failure),
         confidence=score,
         observations=(fact,),
         actions=_fewer_communicators(),

@@ -49,6 +49,7 @@ from advisor.rules.model_size import (
 from advisor.rules.remedies import eight_bit_optimizer, offloaded_states, sharded_states
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_record
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text, parameters_text
 
 if TYPE_CHECKING:
@@ -226,21 +227,26 @@ def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: Allocato
     if severity is None or not dominates(ledger, "optimizer_states"):
         return None
     states = ledger.entry("optimizer_states")
-    return Finding(
-        statement=f"Optimizer states are the largest block: {bytes_text(states)}.",
-        severity=severity,
-        confidence=0.9,
-        observations=(block_fact(ledger, "optimizer_states"),),
-        actions=_actions(ledger, record),
-        impact=Impact(recoverable_bytes=states // 2),
-        ruled_out=(
-            RuledOut(
-                code="MEM201",
-                because=f"activations held {bytes_text(ledger.entry('activations'))}",
-            ),
-        )
-        if severity is not Severity.INFO
-        else (),
+    return told_of_refusal(
+        Finding(
+            statement=f"Optimizer states are the largest block: {bytes_text(states)}.",
+            severity=severity,
+            confidence=0.9,
+            observations=(block_fact(ledger, "optimizer_states"),),
+            actions=_actions(ledger, record),
+            impact=Impact(recoverable_bytes=states // 2),
+            ruled_out=(
+                RuledOut(
+                    code="MEM201",
+                    because=f"activations held {bytes_text(ledger.entry('activations'))}",
+                ),
+            )
+            if severity is not Severity.INFO
+            else (),
+        ),
+        ledger,
+        failure,
+        record,
     )
 
 

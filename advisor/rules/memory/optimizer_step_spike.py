@@ -39,6 +39,7 @@ from advisor.rules.clues import in_frames, words
 from advisor.rules.remedies import eight_bit_optimizer, saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_ledger, a_record
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text
 
 if TYPE_CHECKING:
@@ -100,13 +101,18 @@ def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: Allocato
     if temporaries < LEAST_RATIO * held_bytes(ledger):
         return None
     peak = Observation(statement="the allocation that made the peak lies in the optimizer's step", source=record.source)
-    return Finding(
-        statement=f"The peak lies in the optimizer's step, whose temporaries take {bytes_text(temporaries)}.",
-        severity=severity,
-        confidence=0.85,
-        observations=(block_fact(ledger, "temporaries"), peak),
-        actions=_actions(ledger, record),
-        impact=Impact(recoverable_bytes=temporaries),
+    return told_of_refusal(
+        Finding(
+            statement=f"The peak lies in the optimizer's step, whose temporaries take {bytes_text(temporaries)}.",
+            severity=severity,
+            confidence=0.85,
+            observations=(block_fact(ledger, "temporaries"), peak),
+            actions=_actions(ledger, record),
+            impact=Impact(recoverable_bytes=temporaries),
+        ),
+        ledger,
+        failure,
+        record,
     )
 
 

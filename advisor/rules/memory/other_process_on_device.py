@@ -10,7 +10,8 @@ program gives it back.
 
 By arithmetic on the message: total less free less this process's use is at least 10% of the device
 and 1 GiB. Where the message names no process, the sum contains this process's own context and
-libraries too, so that only what exceeds 2.5 GiB counts, with less confidence. Or nvidia-smi lists
+libraries too, so that only what exceeds 2.5 GiB counts, with less confidence. A snapshot's refused
+request says what was free, which with the device's capacity gives the same sum. Or nvidia-smi lists
 other processes.
 
 ## What to do
@@ -32,6 +33,7 @@ from typing import TYPE_CHECKING
 from advisor.model.dataclass import dataclass
 from advisor.model.failure import Failure, LogText, ProcessMemory
 from advisor.model.finding import Action, Finding, Impact, Observation, RuledOut, Severity
+from advisor.rules.blocks import is_attributed
 from advisor.rules.capacity import (
     CONTEXT_BYTES,
     OUTSIDE_BYTES,
@@ -45,10 +47,13 @@ from advisor.rules.facts import bytes_fact
 from advisor.rules.leftover_words import LEFTOVER
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
+from advisor.rules.shortage import Shortage, refusal_facts, shortage_of
 from advisor.rules.wording import bytes_text, count_text, ratio_text
 
 if TYPE_CHECKING:
     from advisor.model.case import Case
+    from advisor.model.evidence import Source
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
     from advisor.model.node import GpuReading, NodeReading
 
 LEAST_OTHERS_BYTES = 1 * GIB
@@ -80,6 +85,8 @@ class _Others:
         is_divided: whether the figures tell them from this process's own memory outside its allocator.
         named: those that are known.
         fact: the observation.
+        own_live: live blocks of this process; None where unknown.
+        requested / free: what was asked for, and what the device had free; None where unknown.
     """
 
     held: int
@@ -87,6 +94,9 @@ class _Others:
     is_divided: bool
     named: tuple[ProcessMemory, ...]
     fact: Observation
+    own_live: int | None = None
+    requested: int | None = None
+    free: int | None = None
 
 
 NVIDIA_PROCESSES = "nvidia-smi; fuser -v /dev/nvidia*"
@@ -95,26 +105,35 @@ AMD_PROCESSES = "rocm-smi --showpids; fuser -v /dev/kfd"
 
 
 @rule("MEM601", "other-process-on-device")
-def other_process_on_device(failure: Failure | None, reading: NodeReading | None, log: LogText | None) -> Finding | None:
+def other_process_on_device(
+    failure: Failure | None,
+    reading: NodeReading | None,
+    log: LogText | None,
+    ledger: MemoryLedger | None,
+    record: AllocatorRecord | None,
+) -> Finding | None:
     """Others hold at least a tenth of the device."""
-    others = _of_message(failure) or _of_reading(failure, reading) or _of_list(failure)
+    shortage = shortage_of(ledger, None, record) if is_attributed(ledger) else None
+    others = _of_message(failure) or _of_shortage(shortage) or _of_reading(failure, reading) or _of_list(failure)
     clue = in_words(LEFTOVER, failure, log)
     if others is None:
-        if clue is None or _has_figures(failure) or (failure is None and not is_report(log)):
+        if clue is None or shortage is not None or _has_figures(failure) or (failure is None and not is_report(log)):
             return None
         return _from_words(clue, failure)
     facts = [others.fact]
+    if shortage is not None and is_attributed(ledger):
+        facts.extend(refusal_facts(ledger, failure, record))
     if clue is not None:
         facts.append(clue.observation("the text speaks of left-over processes"))
     return Finding(
         statement=_statement(others),
-        severity=severity_of(failure),
-        confidence=_confidence(others, failure),
+        severity=severity_of(failure) if failure is not None or shortage is None else Severity.ERROR,
+        confidence=_confidence(others),
         observations=tuple(facts),
         actions=_actions(others, backend=failure.backend if failure is not None else ""),
         settles=None if others.is_divided and others.named else _settles(),
         impact=Impact(recoverable_bytes=others.held if others.is_divided else others.held - CONTEXT_BYTES),
-        ruled_out=_ruled_out(failure, others),
+        ruled_out=_ruled_out(others),
     )
 
 
@@ -130,7 +149,29 @@ def _of_message(failure: Failure | None) -> _Others | None:
         return None
     if shares.others_bytes is not None:
         return _divided(failure, shares, shares.others_bytes, failure.total_bytes)
-    outside, total = shares.undivided_bytes, failure.total_bytes
+    return _undivided(
+        shares.undivided_bytes,
+        failure.total_bytes,
+        requested=failure.requested_bytes,
+        free=failure.free_bytes,
+        source=failure.source,
+    )
+
+
+def _of_shortage(shortage: Shortage | None) -> _Others | None:
+    """What a snapshot's refused request and the device's capacity leave for others."""
+    if shortage is None or shortage.requested > shortage.device:
+        return None
+    return _undivided(
+        shortage.outside,
+        shortage.device,
+        requested=shortage.requested,
+        free=shortage.free,
+        source=shortage.source,
+    )
+
+
+def _undivided(outside: int | None, total: int, *, requested: int | None, free: int | None, source: Source) -> _Others | None:
     if outside is None or outside < OUTSIDE_BYTES or outside < OUTSIDE_RATIO * total:
         return None
     text = (
@@ -142,7 +183,9 @@ def _of_message(failure: Failure | None) -> _Others | None:
         device=total,
         is_divided=False,
         named=(),
-        fact=bytes_fact(text, outside, failure.source),
+        fact=bytes_fact(text, outside, source),
+        requested=requested,
+        free=free,
     )
 
 
@@ -156,6 +199,9 @@ def _divided(failure: Failure, shares: DeviceShares, held: int, total: int) -> _
         is_divided=True,
         named=shares.named,
         fact=bytes_fact(text, held, failure.source),
+        own_live=failure.allocated_bytes,
+        requested=failure.requested_bytes,
+        free=failure.free_bytes,
     )
 
 
@@ -177,7 +223,16 @@ def _of_reading(failure: Failure | None, reading: NodeReading | None) -> _Others
         return None
     text = f"nvidia-smi lists {count_text(len(rest), 'other process', 'other processes')} with {bytes_text(held)}{_names(rest)}"
     fact = bytes_fact(text, held, reading.source.at(f"GPU {gpu.index}"))
-    return _Others(held=held, device=gpu.total_bytes, is_divided=known, named=rest, fact=fact)
+    return _Others(
+        held=held,
+        device=gpu.total_bytes,
+        is_divided=known,
+        named=rest,
+        fact=fact,
+        own_live=failure.allocated_bytes,
+        requested=failure.requested_bytes,
+        free=failure.free_bytes,
+    )
 
 
 def _of_list(failure: Failure | None) -> _Others | None:
@@ -208,15 +263,14 @@ def _gpu(failure: Failure, reading: NodeReading) -> GpuReading | None:
     return reading.gpus[0] if len(reading.gpus) == 1 else None
 
 
-def _confidence(others: _Others, failure: Failure | None) -> float:
+def _confidence(others: _Others) -> float:
     if others.device is None:
         return LISTED_SCORE
     held = others.held if others.is_divided else max(0, others.held - CONTEXT_BYTES)
     share = held / others.device
     scores = (0.95, 0.85, 0.6) if others.is_divided else (0.9, 0.75, 0.5)
     score = scores[0] if share >= HALF_RATIO else scores[1] if share >= QUARTER_RATIO else scores[2]
-    requested = failure.requested_bytes if failure is not None else None
-    free = failure.free_bytes if failure is not None else None
+    requested, free = others.requested, others.free
     if requested is not None and free is not None and not free < requested <= free + held:
         score *= DOES_NOT_DECIDE_FACTOR
     return round(score, 3)
@@ -258,7 +312,7 @@ def _actions(others: _Others | None, *, backend: str = "") -> tuple[Action, ...]
             else f"{AMD_PROCESSES if backend == 'HIP' else NVIDIA_PROCESSES}  # then kill those that nobody needs",
             cost="whoever owns the process loses it",
         ),
-        Action(title="Use a device that is free", change="CUDA_VISIBLE_DEVICES=1 python train.py"),
+        Action(title="Use a device that is free", change="CUDA_VISIBLE_DEVICES=N python train.py  # N: one that nvidia-smi shows empty"),
     )
 
 
@@ -269,12 +323,12 @@ def _settles() -> Action:
     )
 
 
-def _ruled_out(failure: Failure | None, others: _Others) -> tuple[RuledOut, ...]:
-    if failure is None or not others.is_divided or failure.allocated_bytes is None or others.device is None:
+def _ruled_out(others: _Others) -> tuple[RuledOut, ...]:
+    if not others.is_divided or others.own_live is None or others.device is None:
         return ()
-    if failure.allocated_bytes >= HALF_RATIO * others.device:
+    if others.own_live >= HALF_RATIO * others.device:
         return ()
-    because = f"this process's live tensors take only {bytes_text(failure.allocated_bytes)} of {bytes_text(others.device)}"
+    because = f"this process's live tensors take only {bytes_text(others.own_live)} of {bytes_text(others.device)}"
     return (RuledOut(code="MEM201", because=because),)
 
 

@@ -26,14 +26,13 @@ purpose, and leave no device of theirs empty.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
 from advisor.model.failure import Failure, LogText, ProcessMemory
 from advisor.model.finding import Action, Finding, Observation, Severity
 from advisor.rules.capacity import OUTSIDE_RATIO, is_capacity_failure, severity_of
-from advisor.rules.clues import anywhere, is_report
+from advisor.rules.clues import anywhere, is_report, words
 from advisor.rules.device_shares import device_shares
 from advisor.rules.facts import bytes_fact, count_fact
 from advisor.rules.rule import rule
@@ -60,12 +59,12 @@ SURE_SCORE = 0.7
 Found = tuple[float, Observation]
 """How sure it is, and the fact that says so."""
 
-_SAID = re.compile(
+_SAID = words(
+    "cuda:0|gpu0|gpu 0|device0|device 0|first gpu|same gpu|same device|duplicate gpu",
     r"(?:all|every|each|both)\b.{0,12}\b(?:rank|process|worker|replica)\w*\b.{0,60}(?:cuda:0|gpu ?0|device ?0|first gpu|same "
     r"(?:gpu|device))"
     r"|(?:cuda:0|gpu ?0|device ?0)\b.{0,30}\b(?:in|by|from|on) (?:all|every|each)\b.{0,12}\b(?:rank|process)"
     r"|duplicate gpu detected",
-    re.IGNORECASE,
 )
 
 

@@ -34,6 +34,7 @@ from advisor.rules.clues import in_frames, in_words, is_report, words
 from advisor.rules.remedies import checkpointing
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, LOG, a_case, a_failure, a_log
+from advisor.rules.shortage import told_of_refusal
 
 if TYPE_CHECKING:
     from advisor.model.case import Case
@@ -90,7 +91,8 @@ def recompute_ineffective(
         if on is None or severity is None or not dominates(ledger, "activations"):
             return None
         held = (block_fact(ledger, "activations"), on)
-        return _finding(severity, LEDGER_SCORE, held, ledger.entry("activations") // 2)
+        found = _finding(severity, LEDGER_SCORE, held, ledger.entry("activations") // 2)
+        return told_of_refusal(found, ledger, failure, record)
     if failure is None:
         stated = in_words(_STATED, None, log) if is_report(log) else None
         said = (stated.observation("the text says"),) if stated is not None else ()

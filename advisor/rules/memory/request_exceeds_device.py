@@ -8,8 +8,9 @@ read as a size, or from a program that was written for a larger card.
 
 ## How it is recognized
 
-The refused request exceeds the device's total, by the message's own figures; or it is three quarters
-of it and more, which leaves no room for what it is computed from.
+The refused request exceeds the device's total, by the message's own figures or by a snapshot's event and
+the known capacity; or it is three quarters of it and more, which leaves no room for what it is computed
+from.
 
 ## What to do
 
@@ -26,8 +27,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from advisor.model.dataclass import dataclass
 from advisor.model.failure import Failure, Frame
-from advisor.model.finding import Action, Finding, Impact, Observation, RuledOut
+from advisor.model.finding import Action, Finding, Impact, Observation, RuledOut, Severity
+from advisor.model.memory import AllocatorRecord, MemoryLedger, Moment
+from advisor.rules.blocks import is_attributed
 from advisor.rules.capacity import (
     failure_fact,
     idle_reserved_bytes,
@@ -37,11 +41,13 @@ from advisor.rules.capacity import (
 from advisor.rules.clues import frame_text, quoted
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure
+from advisor.rules.shortage import refusal_facts
 from advisor.rules.tensor_shapes import side_of_square
 from advisor.rules.wording import bytes_text, ratio_text
 
 if TYPE_CHECKING:
     from advisor.model.case import Case
+    from advisor.model.evidence import Source
 
 NEARLY_RATIO = 0.75
 """Share of the device from which one request cannot stand beside what it is computed from."""
@@ -56,35 +62,44 @@ ABSURD_BYTES = 1 << 50
 """Beyond a PiB a request is garbage that was read as a size, and MEM709 says so."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Request:
+    """One refused request, bytes; the facts that tell of it, and what was reserved and unused then, where known."""
+
+    size: int
+    device: int
+    idle: int | None
+    facts: tuple[Observation, ...]
+    source: Source
+    severity: Severity
+
+
 @rule("MEM701", "request-exceeds-device")
-def request_exceeds_device(failure: Failure) -> Finding | None:
+def request_exceeds_device(failure: Failure | None, ledger: MemoryLedger | None, record: AllocatorRecord | None) -> Finding | None:
     """The request is larger than the device, or most of it."""
-    request, total = failure.requested_bytes, failure.total_bytes
-    if not is_capacity_failure(failure) or request is None or not total or request >= ABSURD_BYTES:
+    request = _of_message(failure) or _of_record(ledger, record)
+    if request is None or request.size >= ABSURD_BYTES or request.size < NEARLY_RATIO * request.device:
         return None
-    ratio = request / total
-    if ratio < NEARLY_RATIO:
-        return None
-    exceeds = request > total
-    place = failure.frames[-1] if failure.frames else None
+    exceeds = request.size > request.device
+    place = failure.frames[-1] if failure is not None and failure.frames else None
     shape = Observation(
-        statement=f"{bytes_text(request)} is {request // 4:,} numbers in fp32 or {request // 2:,} in bf16: a square of "
-        f"{side_of_square(request, 4):,} or {side_of_square(request, 2):,} a side",
-        source=failure.source,
-        value=float(request // 4),
+        statement=f"{bytes_text(request.size)} is {request.size // 4:,} numbers in fp32 or {request.size // 2:,} in bf16: a square of "
+        f"{side_of_square(request.size, 4):,} or {side_of_square(request.size, 2):,} a side",
+        source=request.source,
+        value=float(request.size // 4),
         unit="count",
     )
-    where = (Observation(statement=f'asked for by "{quoted(frame_text(place))}"', source=failure.source),) if place is not None else ()
+    where = (Observation(statement=f'asked for by "{quoted(frame_text(place))}"', source=request.source),) if place is not None else ()
     return Finding(
-        statement=f"One request of {bytes_text(request)} is "
+        statement=f"One request of {bytes_text(request.size)} is "
         + (
-            f"larger than the whole device ({bytes_text(total)}): look for a shape that grew by mistake."
+            f"larger than the whole device ({bytes_text(request.device)}): look for a shape that grew by mistake."
             if exceeds
-            else f"{ratio_text(ratio)} of the whole device ({bytes_text(total)}) in one piece."
+            else f"{ratio_text(request.size / request.device)} of the whole device ({bytes_text(request.device)}) in one piece."
         ),
-        severity=severity_of(failure),
+        severity=request.severity,
         confidence=EXCEEDS_SCORE if exceeds else NEARLY_SCORE,
-        observations=(failure_fact(failure), shape, *where),
+        observations=(*request.facts, shape, *where),
         actions=(
             Action(
                 title="Print the shapes in the failing line",
@@ -96,17 +111,44 @@ def request_exceeds_device(failure: Failure) -> Finding | None:
                 cost="more launches",
             ),
         ),
-        impact=Impact(recoverable_bytes=request if exceeds else None),
-        ruled_out=_ruled_out(failure, request),
+        impact=Impact(recoverable_bytes=request.size if exceeds else None),
+        ruled_out=_ruled_out(request),
         supersedes=("MEM201", "MEM101", "MEM102") if exceeds else (),
     )
 
 
-def _ruled_out(failure: Failure, request: int) -> tuple[RuledOut, ...]:
-    idle = idle_reserved_bytes(failure)
-    if idle is None or idle >= request:
+def _of_message(failure: Failure | None) -> _Request | None:
+    if failure is None or not is_capacity_failure(failure) or failure.requested_bytes is None or not failure.total_bytes:
+        return None
+    return _Request(
+        size=failure.requested_bytes,
+        device=failure.total_bytes,
+        idle=idle_reserved_bytes(failure),
+        facts=(failure_fact(failure),),
+        source=failure.source,
+        severity=severity_of(failure),
+    )
+
+
+def _of_record(ledger: MemoryLedger | None, record: AllocatorRecord | None) -> _Request | None:
+    """The refused request of a snapshot, on a device whose capacity is known."""
+    if not is_attributed(ledger) or ledger.device_bytes is None or record is None or record.oom_requested_bytes is None:
+        return None
+    known = ledger.at is Moment.OOM and ledger.reserved_bytes is not None and ledger.allocated_bytes is not None
+    return _Request(
+        size=record.oom_requested_bytes,
+        device=ledger.device_bytes,
+        idle=(ledger.reserved_bytes or 0) - (ledger.allocated_bytes or 0) if known else None,
+        facts=refusal_facts(ledger, None, record),
+        source=record.source,
+        severity=Severity.ERROR,
+    )
+
+
+def _ruled_out(request: _Request) -> tuple[RuledOut, ...]:
+    if request.idle is None or request.idle >= request.size:
         return ()
-    return (RuledOut(code="MEM401", because=f"only {bytes_text(idle)} is reserved and unused"),)
+    return (RuledOut(code="MEM401", because=f"only {bytes_text(request.idle)} is reserved and unused"),)
 
 
 def fires() -> Case:

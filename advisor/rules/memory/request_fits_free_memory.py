@@ -31,9 +31,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from advisor.analysis.driver_requests import asked_of_driver
 from advisor.model.dataclass import dataclass
 from advisor.model.finding import Action, Finding, RuledOut, Severity
-from advisor.rules.capacity import is_capacity_failure, severity_of
+from advisor.rules.capacity import CROWDED_RATIO, NEAR_RATIO, is_capacity_failure, severity_of
 from advisor.rules.facts import bytes_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
@@ -43,25 +44,10 @@ if TYPE_CHECKING:
     from advisor.model.case import Case
     from advisor.model.evidence import Source
     from advisor.model.failure import Failure, LogText
-    from advisor.model.memory import AllocatorRecord
-
-SMALL_REQUEST_BYTES = 1 * MIB
-SMALL_SEGMENT_BYTES = 2 * MIB
-MIDDLE_REQUEST_BYTES = 10 * MIB
-MIDDLE_SEGMENT_BYTES = 20 * MIB
-ROUND_BYTES = 2 * MIB
-"""What the caching allocator asks of the driver: 2 MiB for tensors up to 1 MiB, 20 MiB below 10 MiB, else multiples of 2 MiB
-(c10/cuda/CUDACachingAllocator.cpp, get_allocation_size)."""
-
-NEAR_RATIO = 0.05
-"""Free over request, less 1, below which granularity and the moment between failing and asking may explain it."""
+    from advisor.model.memory import AllocatorRecord, MemoryLedger
 
 AMPLE_FACTOR = 2.0
 """Free over request from which no rounding and no fragmentation of the driver explains it."""
-
-CROWDED_RATIO = 0.05
-"""Free over the device's total below which the device counts as full all the same: the driver needs pages of its own, and the figure
-is read after the failure, when other threads have already given memory back."""
 
 _WINDOWS = re.compile(r"[A-Za-z]:\\|\\site-packages\\")
 
@@ -81,9 +67,14 @@ class _Refused:
 
 
 @rule("MEM708", "request-fits-free-memory")
-def request_fits_free_memory(failure: Failure | None, record: AllocatorRecord | None, log: LogText | None) -> Finding | None:
+def request_fits_free_memory(
+    failure: Failure | None,
+    record: AllocatorRecord | None,
+    log: LogText | None,
+    ledger: MemoryLedger | None,
+) -> Finding | None:
     """Free is at least what was asked of the driver."""
-    refused = _of_message(failure) or _of_record(record)
+    refused = _of_message(failure) or _of_record(record, ledger)
     if refused is None or refused.free < refused.requested:
         return None
     near = refused.is_crowded or refused.free - refused.requested <= max(refused.slack, NEAR_RATIO * refused.requested)
@@ -117,15 +108,6 @@ def _is_windows(failure: Failure | None, log: LogText | None) -> bool:
     return failure is not None and any(_WINDOWS.search(frame.filename) for frame in failure.frames)
 
 
-def asked_of_driver(tensor_bytes: int) -> int:
-    """The segment that the caching allocator asks the driver for when no cached block fits a tensor of this size."""
-    if tensor_bytes <= SMALL_REQUEST_BYTES:
-        return SMALL_SEGMENT_BYTES
-    if tensor_bytes < MIDDLE_REQUEST_BYTES:
-        return MIDDLE_SEGMENT_BYTES
-    return -(-tensor_bytes // ROUND_BYTES) * ROUND_BYTES
-
-
 def _of_message(failure: Failure | None) -> _Refused | None:
     if failure is None or not is_capacity_failure(failure):
         return None
@@ -136,7 +118,7 @@ def _of_message(failure: Failure | None) -> _Refused | None:
     return _Refused(requested=requested, free=free, slack=slack, source=failure.source, total=failure.total_bytes)
 
 
-def _of_record(record: AllocatorRecord | None) -> _Refused | None:
+def _of_record(record: AllocatorRecord | None, ledger: MemoryLedger | None) -> _Refused | None:
     if record is None or record.oom_requested_bytes is None or record.oom_free_bytes is None:
         return None
     return _Refused(
@@ -144,6 +126,7 @@ def _of_record(record: AllocatorRecord | None) -> _Refused | None:
         free=record.oom_free_bytes,
         slack=0,
         source=record.source,
+        total=ledger.device_bytes if ledger is not None and ledger.device_index == record.device_index else None,
     )
 
 

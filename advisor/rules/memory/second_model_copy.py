@@ -40,6 +40,7 @@ from advisor.rules.clues import in_frames, in_words, words
 from advisor.rules.remedies import saving
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure, a_ledger, a_record
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text
 
 if TYPE_CHECKING:
@@ -108,14 +109,19 @@ def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: Allocato
     if severity is None or copied < max(LEAST_COPY_BYTES, int(LEAST_COPY_RATIO * weights)):
         return None
     fits = fits_after(ledger, record, copied)
-    return Finding(
-        statement=f"{bytes_text(copied)} of the {bytes_text(weights)} of weights are a second model's"
-        + ("; without it the job fits." if fits and severity is Severity.ERROR else "."),
-        severity=severity,
-        confidence=0.8,
-        observations=site_facts(copies, ledger.source),
-        actions=_actions(ledger, record, copied),
-        impact=Impact(recoverable_bytes=copied),
+    return told_of_refusal(
+        Finding(
+            statement=f"{bytes_text(copied)} of the {bytes_text(weights)} of weights are a second model's"
+            + ("; without it the job fits." if fits and severity is Severity.ERROR else "."),
+            severity=severity,
+            confidence=0.8,
+            observations=site_facts(copies, ledger.source),
+            actions=_actions(ledger, record, copied),
+            impact=Impact(recoverable_bytes=copied),
+        ),
+        ledger,
+        failure,
+        record,
     )
 
 

@@ -22,13 +22,12 @@ fits free memory and fails is MEM708.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
-from advisor.model.failure import Failure, FailureKind, LogText
+from advisor.model.failure import BLOCK_LIMIT, Failure, FailureKind, LogText
 from advisor.model.finding import Action, Finding, Observation
 from advisor.rules.capacity import is_capacity_failure, reserved_bytes, severity_of
-from advisor.rules.clues import Clue, in_words, quoted
+from advisor.rules.clues import Clue, in_words, quoted, words
 from advisor.rules.facts import bytes_fact, plain_fact
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, MIB, a_case, a_failure
@@ -46,17 +45,17 @@ LEAST_XPU_BYTES = 1 * GIB
 ROOM_FACTOR = 2.0
 """Unreserved memory over the request from which a lack of capacity is unlikely; free memory itself is not printed there."""
 
-_SAID = re.compile(
+_SAID = words(
+    "larger than 4|single allocation|allocation size|gb limit|gb allocation limit|max buffer|max alloc|maximum buffer|maximum alloc",
     r"larger than 4 ?GB|single allocation|allocation size.{0,40}(?:exceed|limit)|4 ?GB (?:allocation )?limit|max(?:imum)? "
     r"(?:buffer|alloc\w*) (?:size|length)",
-    re.IGNORECASE,
 )
 
 
 @rule("MEM707", "single-allocation-limit")
 def single_allocation_limit(failure: Failure, log: LogText | None) -> Finding | None:
     """A platform's limit on one allocation."""
-    found = _metal(failure) or _intel(failure, in_words(_SAID, failure, log))
+    found = _metal(failure) or _of_message(failure) or _intel(failure, in_words(_SAID, failure, log))
     if found is None:
         return None
     score, why, facts = found
@@ -92,6 +91,19 @@ def _metal(failure: Failure) -> Found | None:
         return 0.92, "One buffer is larger than Metal allows", (fact,)
     fact = bytes_fact(f"{bytes_text(size)} was asked for in one buffer", size, failure.source)
     return 0.92, f"{bytes_text(size)} in one buffer is more than Metal allows", (fact,)
+
+
+def _of_message(failure: Failure) -> Found | None:
+    """The message says itself that one block is too large."""
+    if failure.generation != BLOCK_LIMIT:
+        return None
+    facts: tuple[Observation, ...] = (plain_fact(f'the message: "{quoted(failure.detail or failure.message)}"', failure.source),)
+    requested = failure.requested_bytes
+    if requested is None:
+        return 0.92, "One block is larger than the platform allows", facts
+    asked = bytes_fact(f"{bytes_text(requested)} was asked for at once", requested, failure.source)
+    facts = (*facts, asked, *_capacity_facts(failure))
+    return 0.95, f"{bytes_text(requested)} in one block is more than the platform allows", facts
 
 
 def _intel(failure: Failure, clue: Clue | None) -> Found | None:

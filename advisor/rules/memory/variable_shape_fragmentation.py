@@ -23,7 +23,6 @@ shapes (MEM401) has few sizes and long-lived tensors between them.
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from advisor.model.dataclass import dataclass
@@ -36,7 +35,7 @@ from advisor.rules.capacity import (
     severity_of,
     what_would_settle,
 )
-from advisor.rules.clues import in_words
+from advisor.rules.clues import in_words, words
 from advisor.rules.device_shares import is_oversubscribed
 from advisor.rules.facts import bytes_fact, count_fact
 from advisor.rules.rule import rule
@@ -54,10 +53,10 @@ convolutional networks some 60; a dozen different lengths make a hundred."""
 IDLE_RATIO = 0.2
 """Share of the reserved memory that lies unused at the moment that decides."""
 
-VARYING = re.compile(
+VARYING = words(
+    "variable|varying|dynamic |different |changing ",
     r"variable[- ](?:length|size|shape|batch)|varying (?:length|size|shape|batch|sequence)|dynamic (?:shape|batch|length)"
     r"|different (?:sequence )?(?:lengths|shapes|sizes)|changing (?:length|shape|size)s?",
-    re.IGNORECASE,
 )
 
 

@@ -49,6 +49,7 @@ from advisor.rules.model_size import (
 )
 from advisor.rules.rule import rule
 from advisor.rules.samples import GIB, a_case, a_failure, a_log
+from advisor.rules.shortage import told_of_refusal
 from advisor.rules.wording import bytes_text, parameters_text
 
 if TYPE_CHECKING:
@@ -166,13 +167,18 @@ def _from_ledger(ledger: MemoryLedger, failure: Failure | None, record: Allocato
         return None
     if ledger.entry("gradients") or ledger.entry("optimizer_states"):
         return None
-    return Finding(
-        statement=f"The weights take {bytes_text(weights)} of the device's {bytes_text(ledger.device_bytes)}.",
-        severity=severity,
-        confidence=0.9,
-        observations=(block_fact(ledger, "weights"),),
-        actions=_actions(ledger.device_bytes, None),
-        impact=Impact(recoverable_bytes=weights // 2),
+    return told_of_refusal(
+        Finding(
+            statement=f"The weights take {bytes_text(weights)} of the device's {bytes_text(ledger.device_bytes)}.",
+            severity=severity,
+            confidence=0.9,
+            observations=(block_fact(ledger, "weights"),),
+            actions=_actions(ledger.device_bytes, None),
+            impact=Impact(recoverable_bytes=weights // 2),
+        ),
+        ledger,
+        failure,
+        record,
     )
 
 

@@ -1,7 +1,8 @@
 import pytest
 
+from advisor.model.evidence import Source
 from advisor.model.finding import Severity
-from advisor.model.tables import OperatorRow
+from advisor.model.tables import MemorySummary, OperatorRow
 from advisor.rules.compute.allocator_stalls import allocator_stalls
 from advisor.rules.samples import a_breakdown, a_failure
 from advisor.rules.samples_time import a_driver_allocations, a_log_that_mentions, a_table
@@ -14,8 +15,8 @@ STALLS = {
 }
 
 
-def check(breakdown=None, allocations=None, table=None, log=None, failure=None):
-    return allocator_stalls.check(breakdown, allocations, None, table, log, failure)
+def check(breakdown=None, allocations=None, table=None, log=None, failure=None, summary=None):  # noqa: PLR0913, PLR0917 - the rule's needs
+    return allocator_stalls.check(breakdown, allocations, None, table, log, failure, summary)
 
 
 def with_allocations(**fields):
@@ -74,3 +75,16 @@ def test_counted_retries_say_more_than_the_word_empty_cache():
 def test_the_log_of_a_failure_is_about_the_failure():
     log = a_log_that_mentions("empty-cache", "I tried torch.cuda.empty_cache()")
     assert check(log=log, failure=a_failure()) is None
+
+
+def test_the_counters_of_a_summary_are_left_to_the_rule_that_subtracts_failures():
+    log = a_log_that_mentions("alloc-retries", "num_alloc_retries: 12")
+    summary = MemorySummary(source=Source(path="log"), device_index=0, ooms=1, retries=12, current={}, peak={}, counts={})
+    assert check(log=log, summary=summary) is None
+    assert check(log=a_log_that_mentions("empty-cache", "torch.cuda.empty_cache()"), summary=summary) is not None
+
+
+@pytest.mark.parametrize(("retries", "fires"), [(1, False), (2, True)])
+def test_a_line_that_counts_both_needs_more_retries_than_failures(retries, fires):
+    log = a_log_that_mentions("alloc-retries", f"|   CUDA OOMs: 1   |   cudaMalloc retries: {retries}   |")
+    assert (check(log=log) is not None) is fires

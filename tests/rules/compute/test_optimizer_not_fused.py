@@ -68,3 +68,18 @@ def test_a_table_alone_is_a_weak_witness_since_other_work_may_run_inside_the_mar
     found = check(table=a_table(row, self_cpu_total_seconds=1.0))
     assert found.confidence <= 0.4
     assert found.settles is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "fires"),
+    [
+        ("88% of the step is matmul, 3% copies, 2% optimizer (fused AdamW), 3% idle", False),
+        ("61% of the step is matmul, 24% optimizer, 3% idle", True),
+        ("AdamW 2.5% of step with FSDP1, 33% with FSDP2", True),
+        ("AdamW takes 4.9% of the step", False),
+        ("AdamW takes 5.1% of the step", True),
+        ("the optimizer needs 140 ms of CPU in each step", True),
+    ],
+)
+def test_a_log_must_give_the_optimizer_a_share_that_matters(text, fires):
+    assert (check(log=a_log_that_mentions("adamw", text)) is not None) is fires

@@ -3,7 +3,7 @@ import pytest
 from advisor.model.tables import OperatorRow
 from advisor.rules.host.launch_bound import launch_bound
 from advisor.rules.samples import a_breakdown
-from advisor.rules.samples_time import a_launch_profile, a_mix, a_table
+from advisor.rules.samples_time import a_launch_profile, a_log_that_mentions, a_mix, a_table
 
 SHORT = {"median_kernel_seconds": 6e-6, "starved_ratio": 0.6, "short_gap_seconds": 0.9}
 
@@ -76,3 +76,12 @@ def test_the_profilers_own_recording_is_not_counted():
 def test_a_table_of_the_processors_time_alone_is_never_launch_bound(name):
     row = OperatorRow(name=name, calls=3_000, self_cpu_seconds=0.9, cpu_seconds=0.9)
     assert check(table=a_table(row, self_cpu_total_seconds=1.0)) is None
+
+
+def test_a_row_of_a_table_is_no_complaint_about_launches():
+    line = "cudaLaunchKernel   10.00%   100.000ms   10.00%   100.000ms   20.000us   5000"
+    log = a_log_that_mentions("launch-overhead", line)
+    table = a_table(OperatorRow(name="cudaLaunchKernel", calls=5_000, self_cpu_seconds=0.1), self_cpu_total_seconds=1.0)
+    assert check(table=table, log=log) is None
+    said = a_log_that_mentions("launch-overhead", "the profile says that we are launch bound")
+    assert check(table=table, log=said) is not None

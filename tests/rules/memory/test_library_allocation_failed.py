@@ -1,9 +1,10 @@
 """MEM607: libraries that were refused memory, less sure where the words disguise it."""
 
+from advisor.ingest import failure_libraries
 from advisor.model.evidence import Source
 from advisor.model.failure import Failure, FailureKind
 from advisor.model.node import GpuReading, NodeReading
-from advisor.rules.memory.library_allocation_failed import ROOM_BYTES, library_allocation_failed
+from advisor.rules.memory.library_allocation_failed import ROOM_BYTES, SCORES, library_allocation_failed
 from advisor.rules.samples import a_failure
 
 check = library_allocation_failed.check
@@ -26,6 +27,35 @@ def test_a_disguised_status_is_less_sure_than_a_plain_one() -> None:
     assert first is not None
     assert second is not None
     assert second.confidence < first.confidence
+
+
+def test_what_is_said_on_empty_devices_too_is_not_above_a_half() -> None:
+    for generation in ("fixed workspace", "insufficient resources"):
+        failure = a_refusal(generation)
+        finding = check(failure, (failure,), None)
+        assert finding is not None
+        assert finding.confidence <= 0.5
+        assert "smaller pieces" in finding.actions[0].title
+
+
+def test_a_compiler_at_run_time_lacks_the_host_s_memory() -> None:
+    failure = a_refusal("host allocation failed")
+    finding = check(failure, (failure,), None)
+    assert finding is not None
+    assert "memory of the host" in finding.statement
+    assert [action.title for action in finding.actions] == ["Free memory of the host"]
+
+
+def test_every_wording_of_the_reader_has_a_score() -> None:
+    assert set(SCORES) == {
+        failure_libraries.ALLOCATION_FAILED,
+        failure_libraries.HOST_ALLOCATION_FAILED,
+        failure_libraries.NOT_INITIALIZED,
+        failure_libraries.INTERNAL_ERROR,
+        failure_libraries.NO_ALGORITHM,
+        failure_libraries.FIXED_WORKSPACE,
+        failure_libraries.INSUFFICIENT_RESOURCES,
+    }
 
 
 def test_an_earlier_error_explains_a_disguised_status_and_not_a_plain_one() -> None:

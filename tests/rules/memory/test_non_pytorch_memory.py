@@ -3,11 +3,17 @@
 import pytest
 
 from advisor.model.failure import FailureKind
+from advisor.model.finding import Finding, Severity
+from advisor.model.memory import Moment
 from advisor.rules.capacity import CONTEXT_BYTES
 from advisor.rules.memory.non_pytorch_memory import non_pytorch_memory
-from advisor.rules.samples import GIB, MIB, a_failure, a_ledger, a_log
+from advisor.rules.samples import GIB, MIB, a_failure, a_ledger, a_log, a_record
 
-check = non_pytorch_memory.check
+
+def check(*evidence: object) -> Finding | None:
+    """The rule, on what is given of its evidence; the rest is not there."""
+    found: Finding | None = non_pytorch_memory.check(*evidence, *[None] * (4 - len(evidence)))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -57,3 +63,14 @@ def test_a_ledger_tells_it_too() -> None:
     assert check(None, None, a_ledger(weights=40 * GIB, non_pytorch=6 * GIB)) is not None
     assert check(None, None, a_ledger(weights=40 * GIB, non_pytorch=1 * GIB)) is None
     assert check(None, None, None) is None
+
+
+@pytest.mark.parametrize(("outside", "fires"), [(40 * GIB, True), (40 * GIB + 1, False), (8 * GIB, True), (8 * GIB - 1, False)])
+def test_a_snapshot_s_rest_of_unknown_owner_is_a_candidate_up_to_half_the_device(outside: int, fires: bool) -> None:
+    held = 80 * GIB - outside - 256 * MIB
+    ledger = a_ledger(at=Moment.OOM, reserved_bytes=held, activations=held, free=256 * MIB, unattributed=outside)
+    finding = check(None, None, ledger, a_record(oom_count=1, oom_requested_bytes=2 * GIB, oom_free_bytes=256 * MIB))
+    assert (finding is not None) is fires
+    if finding is not None:
+        assert finding.severity is Severity.ERROR
+        assert finding.confidence == 0.3

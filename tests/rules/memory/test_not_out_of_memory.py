@@ -39,7 +39,9 @@ def test_an_unknown_wording_is_less_sure() -> None:
 
 def test_where_files_are_mapped_a_bus_error_may_be_theirs() -> None:
     failure = a_failure(
-        kind=FailureKind.SHARED_MEMORY_EXHAUSTED, generation="bus error", message="DataLoader worker (pid 7) is killed by signal: Bus error."
+        kind=FailureKind.SHARED_MEMORY_EXHAUSTED,
+        generation="bus error",
+        message="DataLoader worker (pid 7) is killed by signal: Bus error.",
     )
     mapped = Mention(topic="memory-mapped-file", line=2, text="env = lmdb.open(path)")
     finding = check(failure, a_log(mentions=(mapped,)))

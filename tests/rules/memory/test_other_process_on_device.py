@@ -4,12 +4,18 @@ import pytest
 
 from advisor.model.evidence import Source
 from advisor.model.failure import Mention, ProcessMemory
+from advisor.model.finding import Finding, Severity
+from advisor.model.memory import Moment
 from advisor.model.node import GpuReading, NodeReading
 from advisor.rules.capacity import OUTSIDE_BYTES
 from advisor.rules.memory.other_process_on_device import other_process_on_device
-from advisor.rules.samples import GIB, MIB, a_failure, a_log
+from advisor.rules.samples import GIB, MIB, a_failure, a_ledger, a_log, a_record
 
-check = other_process_on_device.check
+
+def check(*evidence: object) -> Finding | None:
+    """The rule, on what is given of its evidence; the rest is not there."""
+    found: Finding | None = other_process_on_device.check(*evidence, *[None] * (5 - len(evidence)))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -103,3 +109,35 @@ def test_a_report_of_left_over_workers_is_heard() -> None:
     said = Mention(topic="zombie-process", line=1, text="a zombie process still holds the GPU")
     assert check(None, None, a_log(line_count=5, mentions=(said,))) is not None
     assert check(None, None, a_log(line_count=5000, mentions=(said,))) is None
+
+
+def a_refused_snapshot(*, outside: int = 71 * GIB, requested: int = 2 * GIB, device: int | None = 80 * GIB) -> Finding | None:
+    """A snapshot's refused request on a device of which `outside` is not this process's."""
+    held = 80 * GIB - outside - 256 * MIB
+    rest = {"unattributed": outside} if device else {}
+    ledger = a_ledger(device_bytes=device, at=Moment.OOM, reserved_bytes=held, activations=held, free=256 * MIB, **rest)
+    record = a_record(oom_count=1, oom_requested_bytes=requested, oom_free_bytes=256 * MIB)
+    return check(None, None, None, ledger, record)
+
+
+def test_a_snapshot_s_event_and_the_capacity_tell_of_others() -> None:
+    finding = a_refused_snapshot()
+    assert finding is not None
+    assert finding.severity is Severity.ERROR
+    assert finding.confidence == 0.9
+    assert "71 GiB" in finding.statement
+    assert any("256 MiB free" in fact.statement for fact in finding.observations)
+    assert finding.settles is not None
+
+
+@pytest.mark.parametrize(("outside", "fires"), [(8 * GIB, True), (8 * GIB - 1, False)])
+def test_a_snapshot_s_rest_counts_from_a_tenth_of_the_device(outside: int, fires: bool) -> None:
+    assert (a_refused_snapshot(outside=outside) is not None) is fires
+
+
+def test_without_the_capacity_a_snapshot_tells_of_nobody() -> None:
+    assert a_refused_snapshot(device=None) is None
+
+
+def test_a_snapshot_s_request_beyond_the_device_is_nobody_elses_fault() -> None:
+    assert a_refused_snapshot(requested=81 * GIB) is None

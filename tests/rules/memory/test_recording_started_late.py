@@ -53,7 +53,10 @@ def test_its_figures_are_of_the_moment_that_the_ledger_explains_and_say_so(momen
     assert finding is not None
     assert f"25% of what is live {words}" in finding.statement
     assert f"5 GiB of 20 GiB live {words}" in finding.observations[0].statement
-    assert check(a_record(dump_allocated_bytes=5 * GIB, moment=moment, moment_live_bytes=50 * GIB, unrecorded_live_bytes=5 * GIB), None) is None
+    assert (
+        check(a_record(dump_allocated_bytes=5 * GIB, moment=moment, moment_live_bytes=50 * GIB, unrecorded_live_bytes=5 * GIB), None)
+        is None
+    )
 
 
 def test_a_ledger_of_another_moment_says_nothing_of_what_was_inferred() -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from advisor.model.finding import Finding, Severity
+from advisor.model.memory import Moment
 from advisor.rules.memory.request_exceeds_device import (
     ABSURD_BYTES,
     EXCEEDS_SCORE,
@@ -9,9 +11,13 @@ from advisor.rules.memory.request_exceeds_device import (
     NEARLY_SCORE,
     request_exceeds_device,
 )
-from advisor.rules.samples import GIB, a_failure
+from advisor.rules.samples import GIB, a_failure, a_ledger, a_record
 
-check = request_exceeds_device.check
+
+def check(*evidence: object) -> Finding | None:
+    """The rule, on what is given of its evidence; the rest is not there."""
+    found: Finding | None = request_exceeds_device.check(*evidence, *[None] * (3 - len(evidence)))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -39,3 +45,13 @@ def test_it_explains_every_block_that_might_be_large() -> None:
     assert finding is not None
     assert "MEM201" in finding.supersedes
     assert any("262,144" in observation.statement for observation in finding.observations)
+
+
+@pytest.mark.parametrize(("device", "fires"), [(80 * GIB, True), (90 * GIB, False), (None, False)])
+def test_a_snapshot_s_request_is_measured_by_the_capacity(device: int | None, fires: bool) -> None:
+    ledger = a_ledger(device_bytes=device, at=Moment.OOM, activations=8 * GIB, free=GIB)
+    finding = check(None, ledger, a_record(oom_count=1, oom_requested_bytes=60 * GIB, oom_free_bytes=GIB))
+    assert (finding is not None) is fires
+    if finding is not None:
+        assert finding.severity is Severity.ERROR
+        assert any("60 GiB was refused with 1 GiB free" in fact.statement for fact in finding.observations)

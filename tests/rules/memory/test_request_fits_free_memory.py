@@ -3,10 +3,15 @@
 import pytest
 
 from advisor.model.failure import FailureKind, Frame, LogText, Mention
-from advisor.rules.memory.request_fits_free_memory import asked_of_driver, request_fits_free_memory
-from advisor.rules.samples import GIB, MIB, a_failure, a_log, a_record
+from advisor.model.finding import Finding
+from advisor.rules.memory.request_fits_free_memory import request_fits_free_memory
+from advisor.rules.samples import GIB, MIB, a_failure, a_ledger, a_log, a_record
 
-check = request_fits_free_memory.check
+
+def check(*evidence: object) -> Finding | None:
+    """The rule, on what is given of its evidence; the rest is not there."""
+    found: Finding | None = request_fits_free_memory.check(*evidence, *[None] * (4 - len(evidence)))
+    return found
 
 
 @pytest.mark.parametrize(
@@ -41,20 +46,18 @@ def test_what_is_too_near_rules_nothing_out() -> None:
     assert {ruled.code for ruled in far.ruled_out} == {"MEM102", "MEM201"}
 
 
-@pytest.mark.parametrize(
-    ("tensor", "segment"),
-    [
-        (1, 2 * MIB), (MIB, 2 * MIB), (MIB + 1, 20 * MIB), (10 * MIB - 1, 20 * MIB), (10 * MIB, 10 * MIB), (10 * MIB + 1, 12 * MIB),
-    ],
-)  # fmt: skip
-def test_a_tensor_is_asked_of_the_driver_as_a_segment(tensor: int, segment: int) -> None:
-    assert asked_of_driver(tensor) == segment
-
-
 @pytest.mark.parametrize(("free", "fires"), [(20 * MIB, True), (20 * MIB - 1, False)])
 def test_an_event_of_a_snapshot_is_judged_by_its_segment(free: int, fires: bool) -> None:
     record = a_record(oom_count=1, oom_requested_bytes=3 * MIB, oom_free_bytes=free)
     assert (check(None, record, None) is not None) is fires
+
+
+@pytest.mark.parametrize(("device", "confidence"), [(None, 0.9), (20 * GIB, 0.9), (21 * GIB, 0.3)])
+def test_an_event_on_a_device_that_is_all_but_full_is_only_a_candidate(device: int | None, confidence: float) -> None:
+    record = a_record(oom_count=1, oom_requested_bytes=64 * MIB, oom_free_bytes=GIB)
+    finding = check(None, record, None, a_ledger(device_bytes=device, weights=8 * GIB))
+    assert finding is not None
+    assert finding.confidence == confidence
 
 
 def test_a_printed_request_is_a_segment_already() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from advisor.model.failure import FailureKind, Mention
+from advisor.model.failure import BLOCK_LIMIT, FailureKind, Mention
+from advisor.rules.memory.activations_dominate import activations_dominate
 from advisor.rules.memory.single_allocation_limit import XPU_LIMIT_BYTES, single_allocation_limit
 from advisor.rules.samples import GIB, a_failure, a_log
 
@@ -28,6 +29,15 @@ def test_beyond_four_gibibytes_it_is_surer() -> None:
     assert below is not None
     assert above is not None
     assert below.confidence < above.confidence
+
+
+@pytest.mark.parametrize("requested", [5 * GIB, None])
+def test_a_message_that_says_it_itself_needs_no_room_to_be_believed(requested: int | None) -> None:
+    failure = a_failure(backend="XPU", generation=BLOCK_LIMIT, total_bytes=6 * GIB, requested_bytes=requested, reserved_bytes=4 * GIB)
+    finding = check(failure, None)
+    assert finding is not None
+    assert finding.confidence > 0.9
+    assert activations_dominate.check(failure, None, None, None) is None
 
 
 def test_nvidia_has_no_such_limit() -> None:
