@@ -80,7 +80,7 @@ def main() -> None:
     snapshots = table_of("snapshot_against_memory_viz.py", "--torch", sys.executable, "--pairs", str(rounds))
     sections = {
         "Start-up": start_up,
-        "Profiler traces, against HolisticTraceAnalysis": traced,
+        "Profiler traces, against HolisticTraceAnalysis and json.load": traced,
         "Allocator snapshots, against pickle.load and PyTorch's own viewer": snapshots,
     }
     body = "".join(f"\n## {title}\n\n{table.strip()}\n" for title, table in sections.items())

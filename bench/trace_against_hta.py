@@ -7,7 +7,8 @@ end: load, time breakdown, idle time, overlap of communication and computation, 
 peer runs with each of its backends; the faster one counts. Before the first round every contestant
 runs once unmeasured, so that files are in memory and modules are compiled. Printed are medians, and
 ratios of medians, as a markdown table: of the whole process, and of what is left of it once the
-modules are imported, which for small traces is half.
+modules are imported, which for small traces is half. In the same rounds `json.load` reads the trace
+into Python's dictionaries and does nothing with it: what any tool pays that begins so.
 """
 
 import argparse
@@ -60,6 +61,15 @@ analysis.get_cuda_kernel_launch_stats(ranks=[0], visualize=False)
 print(time.perf_counter() - begun)
 """
 
+LOADING = """
+import json, sys, time
+
+begun = time.perf_counter()
+with open(sys.argv[1], encoding="utf-8", errors="surrogateescape") as stream:
+    loaded = json.load(stream)
+print(time.perf_counter() - begun)
+"""
+
 BACKENDS = ("json", "ijson_batch_and_compress")
 """The peer's default, and the one that it recommends for large traces."""
 
@@ -85,8 +95,8 @@ def main() -> None:
     chosen = options.parse_args()
     if hasattr(os, "sched_setaffinity"):  # children inherit it
         os.sched_setaffinity(0, {chosen.core})
-    print("| trace | MB | ours s | MB | peer s | MB | backend | times faster | behind imports | times less memory |")
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    print("| trace | MB | ours s | MB | peer s | MB | backend | times faster | behind imports | times less memory | json.load s | MB |")
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
     for trace in chosen.traces:
         with tempfile.TemporaryDirectory() as folder:
             plain = _plain(trace, Path(folder))
@@ -104,7 +114,10 @@ def _plain(trace: Path, folder: Path) -> Path:
 
 
 def _row(trace: Path, peer_python: str, rounds: int) -> str:
-    commands = {"ours": [sys.executable, "-c", OURS, str(trace)]}
+    commands = {
+        "ours": [sys.executable, "-c", OURS, str(trace)],
+        "json.load": [sys.executable, "-c", LOADING, str(trace)],
+    }
     for backend in BACKENDS:
         commands[backend] = [peer_python, "-c", PEER, str(trace), backend]
     costs: dict[str, list[Cost]] = {name: [] for name in commands}
@@ -114,7 +127,7 @@ def _row(trace: Path, peer_python: str, rounds: int) -> str:
             if number:
                 costs[name].append(cost)
     medians = {name: _median(measured) for name, measured in costs.items()}
-    ours = medians.pop("ours")
+    ours, loading = medians.pop("ours"), medians.pop("json.load")
     best = min(medians, key=lambda name: medians[name].seconds)
     peer = medians[best]
     cells = (
@@ -128,6 +141,8 @@ def _row(trace: Path, peer_python: str, rounds: int) -> str:
         f"{peer.seconds / ours.seconds:.1f}",
         f"{peer.work_seconds / ours.work_seconds:.1f}",
         f"{peer.peak_bytes / ours.peak_bytes:.1f}",
+        f"{loading.seconds:.2f}",
+        f"{loading.peak_bytes / 1e6:.0f}",
     )
     return f"| {' | '.join(cells)} |"
 

@@ -14,7 +14,7 @@ from advisor.model.errors import AdvisorError, WrongUsage
 COMMANDS = {
     "diagnose": "say what saved files (error texts, snapshots, traces, tables, node logs) tell of a job",
     "explain": "the page of one rule: what it means, how it is recognized, what to do",
-    "rules": "all rules, a line each",
+    "rules": "all rules, with what each says",
     "roofline": "where a model on a device is bound: compute or memory bandwidth, and by how much",
     "estimate": "will it fit: memory of a training step or of serving, by block",
     "doctor": "what works here, what is missing and how to get it",

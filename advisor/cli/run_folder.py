@@ -13,7 +13,7 @@ LARGEST_STEPS_BYTES = 512 * 1024**2
 """Two and a half million steps; of a longer run the newest are read."""
 
 FAILURE = re.compile(r"failure-\d+\.json")
-KNOWN = re.compile(r"ring|steps|index\.jsonl|sidecar\.log|dropped\.json|host|(?:run|record|end|failure-\d+)\.json|registry-\d+\.json")
+KNOWN = re.compile(r"ring|steps|index\.jsonl|sidecar\.log|dropped\.json|host|(?:run|record|end|failure-\d+)\.json|registry-[a-z]+\.json")
 """Files of a rank's folder that are read together; what else is in it is evidence of a known kind of its own."""
 
 

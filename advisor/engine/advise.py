@@ -17,7 +17,7 @@ from advisor.model.failure import Failure
 from advisor.model.finding import RuledOut
 from advisor.model.memory import AllocatorRecord, MemoryLedger
 from advisor.model.report import Diagnosis, FaultedRule, Report, SkippedRule
-from advisor.model.run import RunRecord
+from advisor.model.run import FAILED_ENDS, RunEnd, RunRecord
 from advisor.model.step_time import StepBreakdown
 from advisor.rules.registry import REGISTRY, Entry
 from advisor.rules.rule import Rule
@@ -60,6 +60,7 @@ def advise(case: Case, rules: Sequence[Rule | Entry] = REGISTRY) -> Report:
         unreadable=case.unreadable,
         reasons=reasons_of(case),
         record=case.first(RunRecord),
+        ended=_ended(case),
         failures=tuple(f"{failure.message[:SHOWN_MESSAGE]} ({failure.source})" for failure in case.of(Failure) if not failure.recovered),
         gaps=tuple(dict.fromkeys(f"{item.source.path}: {gap}" for item in case.evidence for gap in item.gaps)),
     )
@@ -115,6 +116,17 @@ def _diagnosis(place: int, item: Scored, explains: tuple[str, ...]) -> Diagnosis
         job_ranks=item.job_ranks,
         explains=explains,
     )
+
+
+def _ended(case: Case) -> str:
+    """How the first rank that failed did, and what it was doing then."""
+    for end in case.of(RunEnd):
+        if end.how in FAILED_ENDS:
+            place = f" in {end.phase.replace('_', ' ')}" if end.phase not in {"", "other"} else ""
+            step = f" behind step {end.step}" if end.step is not None else ""
+            rank = f"rank {end.rank} " if end.rank is not None else ""
+            return f"{rank}{end.statements[0] if end.statements else end.how}{place}{step}"
+    return ""
 
 
 def _crashed_kinds(resolvers: list[Resolver]) -> frozenset[str]:

@@ -108,7 +108,8 @@ def _advice(short: str) -> str:
 
     known = {alias: alias for alias in device_names()}
     for entry in _all_entries():
-        known |= {runtime.lower(): runtime for runtime in entry["runtime_names"]}
+        for runtime in entry["runtime_names"]:
+            known.setdefault(runtime.lower(), runtime)
     containing = [name for key, name in known.items() if short and short in key]
     similar = difflib.get_close_matches(short, known, n=NEIGHBOR_COUNT, cutoff=NEIGHBOR_SIMILARITY_RATIO)
     near = list(dict.fromkeys((*containing, *(known[key] for key in similar))))[:NEIGHBOR_COUNT]
@@ -145,4 +146,5 @@ def _ceilings(entry: Mapping[str, Any], matched: str, gaps: tuple[str, ...] = ()
         link_bandwidth=figure(entry.get("link")),
         power_watts=figure(entry.get("power")),
         notes=entry["notes"],
+        unverified=tuple(entry.get("unverified", ())),
     )

@@ -12,6 +12,12 @@ _TIMEOUT = (
     r"Timed out waiting \d{1,9}ms for (?:recv|send)|TCPStore[^\n]{0,60}[Tt]imeout"
 )
 
+_EXECUTION = (
+    r"\b(?:CU|HIP|ROC)[A-Z]{3,8}_STATUS_(?:EXECUTION_FAILED|MAPPING_ERROR|INVALID_VALUE|NOT_SUPPORTED|ARCH_MISMATCH)\b"
+    r"|\b(?:CU|HIP)FFT_EXEC_FAILED\b"
+)
+"""Statuses of the mathematics libraries that are about a call or a kernel."""
+
 _KINDS = (
     ("device-side assert", r"device-side assert(?:ion)? (?:triggered|failed)"),
     ("index out of range", rf"Assertion `[^`\n]{{0,120}}(?:{_INDEX_CHECK})[^`\n]{{0,80}}` failed"),
@@ -25,7 +31,10 @@ _KINDS = (
     ("no kernel image", r"no kernel image is available for execution|cudaErrorNoKernelImageForDevice|hipErrorNoBinaryForGpu"),
     ("driver too old", r"CUDA driver version is insufficient|NVIDIA driver on your system is too old|forward compatibility was attempted"),
     ("uncorrectable memory error", r"uncorrectable (?:ECC|NVLink) error(?: was)?(?: encountered| detected)"),
-    ("execution failed", r"\bCU(?:BLAS|DNN)_STATUS_(?:EXECUTION_FAILED|MAPPING_ERROR|INVALID_VALUE|NOT_SUPPORTED|ARCH_MISMATCH)\b"),
+    (
+        "execution failed",
+        _EXECUTION,
+    ),
     ("collective timeout", _TIMEOUT),
     ("engine timeout", r"RPC call to \w{1,40} timed out"),
 )  # fmt: skip
@@ -95,6 +104,7 @@ LOOKALIKES = Recognizer(
         b"forward compatibility",
         b"uncorrectable",
         b"_status_execution_failed",
+        b"fft_exec_failed",
         b"_status_mapping_error",
         b"_status_invalid_value",
         b"_status_not_supported",

@@ -7,6 +7,7 @@ Wordings, by the first version that printed them (c10/cuda/CUDACachingAllocator.
 - 1.11: the same with a hint about max_split_size_mb;
 - 2.1: sentences, with "capacty" misspelled, the device's processes and this process's whole use;
 - 2.2: spelled right, the hint names expandable_segments; 2.4 adds private pools, which it counts as allocated;
+- IPEX on GPUs whose blocks are addressed with 32 bits: "can NOT allocate memory block with size larger than 4GB", then the old list;
 - 2.5: the class is torch.OutOfMemoryError; 2.9: the hint names PYTORCH_ALLOC_CONF or docs.pytorch.org.
 """
 
@@ -15,10 +16,11 @@ import re
 from advisor.ingest.byte_sizes import SIZE, byte_size
 from advisor.ingest.failure_message import FailureText, Figures, Recognizer, first_integer
 from advisor.ingest.lazy_pattern import LazyPattern
-from advisor.model.failure import FailureKind, ProcessMemory
+from advisor.model.failure import BLOCK_LIMIT, FailureKind, ProcessMemory
 
 _TRIGGER = LazyPattern(r"\b(CUDA|HIP|XPU|NPU|MTIA|MLU|GCU|MUSA|SUPA|MACA|PPU|TXDA|GPU)[- ]?(?i:out[- ]of[- ]memory|OOM\b)")
 _CLASS = LazyPattern(r"\btorch\.(?:(?P<module>cuda|xpu|npu|hpu)\.|_C\.)?OutOfMemoryError\b")
+_BLOCK_LIMIT = LazyPattern(r"can NOT allocate memory block with size larger than \d{1,4} ?GB", re.IGNORECASE)
 _AT_EXABYTES = LazyPattern(r"Tried to allocate more than 1 ?EB memory")
 
 _REQUESTED = LazyPattern(rf"[Tt]r(?:ied|ying) to allocate {SIZE}")
@@ -86,13 +88,13 @@ _CLAUSE_NAMES = {
 
 def recognize(text: str) -> FailureText | None:
     """An out-of-memory message of PyTorch's allocators."""
-    trigger = _TRIGGER.search(text)
-    named = _CLASS.search(text)
-    if trigger is None and named is None:
+    trigger, named, limit = _TRIGGER.search(text), _CLASS.search(text), _BLOCK_LIMIT.search(text)
+    found = [match for match in (trigger, named, limit) if match]
+    if not found:
         return None
-    start = min(match.start() for match in (trigger, named) if match)
-    end = max(match.end() for match in (trigger, named) if match)
-    backend = _backend(trigger, named)
+    start = min(match.start() for match in found)
+    end = max(match.end() for match in found)
+    backend = "XPU" if limit is not None else _backend(trigger, named)
     if _AT_EXABYTES.search(text):
         return _beyond_an_exabyte(text, backend)
     text = _until_next(text, start, end)
@@ -106,7 +108,7 @@ def recognize(text: str) -> FailureText | None:
     processes = _processes(figures)
     _complete(figures.found)
     device = first_integer(_DEVICE, figures.text)
-    generation = _generation(figures.text, backend, is_sentence=is_sentence)
+    generation = BLOCK_LIMIT if limit is not None else _generation(figures.text, backend, is_sentence=is_sentence)
     return FailureText(
         kind=FailureKind.DEVICE_OUT_OF_MEMORY,
         backend=backend,
@@ -115,7 +117,7 @@ def recognize(text: str) -> FailureText | None:
         figures=figures.found,
         resolution_bytes=figures.resolution_bytes,
         processes=processes,
-        detail=_detail(figures),
+        detail=limit[0] if limit is not None else _detail(figures),
         gaps=(*figures.gaps, *_cut(figures.found, generation)),
         end=max(end, figures.end),
     )
@@ -219,7 +221,7 @@ def _cut(found: dict[str, int], generation: str) -> tuple[str, ...]:
     if "total_bytes" not in found or generation == "words only":
         return ()
     expected = [name for name in _CLAUSE_NAMES if name not in found]
-    if generation == "IPEX":
+    if generation in {"IPEX", BLOCK_LIMIT}:
         expected = [name for name in expected if name != "free_bytes"]
     return (f"the message is cut: it lacks {', '.join(_CLAUSE_NAMES[name] for name in expected)}",) if expected else ()
 
@@ -239,4 +241,6 @@ def _beyond_an_exabyte(text: str, backend: str) -> FailureText:
     )
 
 
-PYTORCH = Recognizer((b"out of memory", b"outofmemory", b"out-of-memory", b" oom"), recognize, is_flowing=True)
+PYTORCH = Recognizer(
+    (b"out of memory", b"outofmemory", b"out-of-memory", b" oom", b"can not allocate memory block"), recognize, is_flowing=True
+)

@@ -1,6 +1,7 @@
 """Every failure of a log: which lines say one, which of them say the same one, and what stands around it."""
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from advisor.ingest.failure_contradictions import consistent
 from advisor.ingest.failure_denials import is_unreal
@@ -17,7 +18,7 @@ from advisor.ingest.failure_shared_memory import SHARED_MEMORY
 from advisor.ingest.failure_words import REPORT_LINES, WORDS, WORDS_OF_A_LOG
 from advisor.ingest.failure_xla import XLA
 from advisor.ingest.lazy_pattern import LazyPattern
-from advisor.ingest.log_lines import LogLine, LogLines
+from advisor.ingest.log_lines import LogLine, LogLines, Needles
 from advisor.ingest.tracebacks import exception_of, frame_of
 
 RECOGNIZERS = (
@@ -74,12 +75,15 @@ def incidents_of(log: LogLines) -> tuple[list[Incident], list[str]]:
     return found, gaps
 
 
-def _readings(log: LogLines, recognizers: Sequence[Recognizer], gaps: list[str]) -> Iterator[tuple[LogLine, FailureText, str]]:
+def _readings(log: LogLines, recognizers: tuple[Recognizer, ...], gaps: list[str]) -> Iterator[tuple[LogLine, FailureText, str]]:
     """Lines that say a failure, what they say, and the message's own text."""
     wanted: dict[int, set[int]] = {}
     budget, is_all = MOST_LINES_TRIED, True
+    candidates = log.may_have(_needles(recognizers))
     for index, recognizer in enumerate(recognizers):
         for needle in recognizer.needles:
+            if needle not in candidates:
+                continue
             most = min(_MOST_LINES_A_NEEDLE, max(2, budget))
             positions, is_complete = log.find(needle, most, everywhere=needle in _EVERYWHERE)
             is_all = is_all and is_complete
@@ -98,6 +102,11 @@ def _readings(log: LogLines, recognizers: Sequence[Recognizer], gaps: list[str])
                 read[line.text] = said
         for reading, message in said:
             yield line, reading, message
+
+
+@cache
+def _needles(recognizers: tuple[Recognizer, ...]) -> Needles:
+    return Needles(needle for recognizer in recognizers for needle in recognizer.needles)
 
 
 def _by_line(log: LogLines, wanted: dict[int, set[int]]) -> dict[int, set[int]]:

@@ -1,5 +1,8 @@
 """JAX, XLA and TensorFlow: RESOURCE_EXHAUSTED in its wordings, and the BFC allocator's tables around it.
 
+Both have the BFC allocator; the path of its source tells whose it is. JAX builds XLA as external/xla (before: external/tsl,
+external/org_tensorflow), TensorFlow has it in its own tree or as external/local_xla and external/local_tsl.
+
 XLA prints sizes as "18.34G" or "8.00GiB"; both are 1024-based (tsl HumanReadableNumBytes).
 """
 
@@ -30,6 +33,7 @@ _OOM_TENSOR = LazyPattern(
     r" allocator (\w{1,40}))?"
 )
 _BFC = LazyPattern(rf"Allocator \((\w{{1,40}})\) ran out of memory trying to allocate {SHORT_SIZE} ?(?:\(rounded to (\d{{1,20}})\))?")
+_XLA_SOURCE = LazyPattern(r"(?<![\w/])(?:external/(?:xla|tsl|org_tensorflow)/\S{0,80}|(?:xla/)?tsl/framework/)bfc_allocator\.cc")
 _NOT_A_FAILURE = "The caller indicates that this is not a failure"
 _GPU = LazyPattern(r"(?:device:GPU:|GPU_)(\d{1,4})")
 
@@ -69,9 +73,10 @@ def recognize(text: str) -> FailureText | None:
     allocator = None if matched else _bfc(figures)
     if not matched and allocator is None and exhausted is None:
         return None
+    is_tensorflow = allocator is not None and _XLA_SOURCE.search(text) is None
     return FailureText(
-        kind=FailureKind.TENSORFLOW_OUT_OF_MEMORY if allocator else FailureKind.XLA_RESOURCE_EXHAUSTED,
-        backend="TensorFlow" if allocator else "XLA",
+        kind=FailureKind.TENSORFLOW_OUT_OF_MEMORY if is_tensorflow else FailureKind.XLA_RESOURCE_EXHAUSTED,
+        backend="TensorFlow" if is_tensorflow else "XLA",
         generation="BFC allocator" if allocator else "XLA" if figures.found else "words only",
         device_index=device if device is not None else first_integer(_GPU, allocator or ""),
         figures=figures.found,

@@ -31,6 +31,7 @@ EPOCH_NS = 10**18
 """Times from here on (2001) count from 1970; smaller ones from a zero of the trace's own."""
 
 
+@np.errstate(over="ignore", invalid="ignore")  # times beyond any float are found by their bounds, and not by a warning on the terminal
 def read_kineto(stream: BinaryIO, path: str, *, limits: TraceLimits = DEFAULT_LIMITS) -> KinetoTrace:
     """Read a trace, whatever its age, layout and compression, in memory that its columns bound.
 
@@ -82,22 +83,22 @@ class _Reading:
             self.paired_count += sum(isinstance(event, Begin) for event in events)
         self.repair.row_count = self.columns.row_count
 
-    def take_lines(self, text: memoryview) -> bool:
-        """Take over a slice in Kineto's own layout; False, with nothing taken, where it is in another.
+    def take_lines(self, text: memoryview) -> int:
+        """Take over the first events of a text as far as they are laid out as Kineto prints them, and return where they have ended.
 
         Raises:
-            ValueError: the layout is Kineto's, and what it holds is not.
-            OverflowError: a number does not fit into 64 bits.
+            ValueError: the layout is Kineto's, and what it holds is not; nothing has been taken.
+            OverflowError: a number does not fit into 64 bits; nothing has been taken.
         """
         lines = lines_of(text)
         rows = self.columns.prepared_lines(lines) if lines else None
         if not lines or not rows:
-            return False
+            return 0
         if lines.marks:
             self.marks.append(MARKS.decode(b"[" + b",".join(lines.marks) + b"]"))
         self.columns.append(rows)
         self.repair.row_count = self.columns.row_count
-        return True
+        return lines.end
 
     def gaps(self) -> Iterator[str]:
         """What could not be read, a sentence each."""

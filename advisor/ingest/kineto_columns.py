@@ -21,11 +21,12 @@ from advisor.ingest.kineto_labels import (
     IS_ON_DEVICE,
     IS_OPERATOR,
     Labels,
-    LineLabels,
     Texts,
     looked_up,
 )
+from advisor.ingest.kineto_line_labels import LineLabels
 from advisor.ingest.kineto_lines import Lines
+from advisor.ingest.kineto_templates import Matched, Templates
 
 Column: TypeAlias = npt.NDArray[Any]
 Values: TypeAlias = Sequence[Any]
@@ -139,6 +140,9 @@ class Columns:
         self.labels = Labels()
         self.line_labels = LineLabels(self.labels)
         self.texts = Texts()
+        self.operator_templates = Templates(OPERATOR_ARGUMENTS)
+        self.call_templates = Templates(CALL_ARGUMENTS)
+        self._middle_texts: list[int] = []
         self._dense: dict[str, list[Column]] = {name: [] for name in DENSE}
         self._sparse: list[Group] = []
 
@@ -175,19 +179,42 @@ class Columns:
             ValueError: what should be JSON is none, or a value has not the type that it should have.
             OverflowError: a number does not fit into 64 bits.
         """
-        start, duration, sound = self._nanoseconds(lines.starts.whole, lines.starts.thousandths, lines.durations.as_floats())
+        start, duration, sound = self._nanoseconds(lines.starts.whole.astype(np.float64), lines.starts.thousandths, lines.durations.as_floats())
         if not sound.all():
             return None
-        label = np.fromiter(map(self.line_labels.__getitem__, lines.labels), np.int32, len(lines.labels))
+        label = self.line_labels.codes(lines.text, lines.label_starts, lines.label_ends)
+
+        flags = self._flags(label)
+        groups = []
+        for flag, templates, columns_of in (
+            (IS_OPERATOR, self.operator_templates, self._operator_columns),
+            (IS_CALL, self.call_templates, _call_columns),
+        ):
+            where = np.flatnonzero(flags & flag)
+            found, left = templates.matched(lines.text, lines.argument_starts[where], lines.argument_ends[where])
+            groups += [(where[matched.rows], columns_of(matched)) for matched in found]
+            flags[where] &= ~np.uint8(flag)
+            flags[where[left]] |= np.uint8(flag)
 
         def chosen(flag: int, decoder: Decoder) -> _Chosen:
-            where = np.flatnonzero(self._flags(label) & flag)
+            where = np.flatnonzero(flags & flag)
             arguments = decoder.decode(lines.arguments_of(where)) if len(where) else []
             if len(arguments) != len(where):
                 raise ValueError(lines.arguments_of(where))
             return _Chosen(where, arguments, label, self.labels)
 
-        return self._prepared(start, duration, label, chosen, 0)
+        prepared = self._prepared(start, duration, label, chosen, 0)
+        return prepared._replace(sparse=groups + prepared.sparse)
+
+    def _operator_columns(self, matched: Matched) -> dict[str, Column]:
+        columns = dict(matched.numbers)
+        decoded = self.operator_templates.middles.decoded
+        for item in decoded[len(self._middle_texts) :]:
+            shapes = item.old_shapes if item.shapes is NO_TEXT else item.shapes
+            self._middle_texts.append(self.texts[Texts.SEPARATOR.join((shapes, item.types, item.inputs))])
+        if (matched.middles >= 0).any():
+            columns["texts"] = np.array([*self._middle_texts, UNKNOWN], np.int32)[matched.middles]
+        return columns
 
     def _flags(self, label: Column) -> Column:
         flags: Column = np.frombuffer(bytes(self.labels.flags), np.uint8)[label]
@@ -287,6 +314,12 @@ class Columns:
             for item in chosen.arguments
         ]
         return chosen.where, {"moved_bytes": _column(sent)}
+
+
+def _call_columns(matched: Matched) -> dict[str, Column]:
+    columns = dict(matched.numbers)
+    old = columns.pop("old_external_id", None)
+    return columns if old is None else {"external_id": old, **columns}
 
 
 def _joins(chosen: _Chosen) -> dict[str, Column]:

@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from advisor.ingest.kineto_categories import CATEGORIES, COLLECTIVE, OLD_ANNOTATION
-from advisor.ingest.kineto_events import HEADING
 from advisor.model.trace import DEVICE_ACTIVITY, HOST_CALLS, Category, Identity
 
 Label: TypeAlias = tuple[str, str, Identity, Identity]
@@ -68,24 +67,6 @@ class Labels(dict[Label, int]):
             | IS_ON_DEVICE * (category in _ON_DEVICE)
             | IS_COLLECTIVE * bool(COLLECTIVE.search(name))
         )
-        return code
-
-
-class LineLabels(dict[bytes, int]):
-    """Codes of labels by the lines that they are printed on."""
-
-    def __init__(self, labels: Labels) -> None:
-        super().__init__()
-        self._labels = labels
-
-    def __missing__(self, key: bytes) -> int:
-        """Read a label.
-
-        Raises:
-            ValueError: it holds something else, or something else as well.
-        """
-        read = HEADING.decode(b"{" + key.rstrip().removesuffix(b",") + b"}")
-        code = self[key] = self._labels[read.cat, read.name, read.pid, read.tid]
         return code
 
 

@@ -26,11 +26,12 @@ LIST_ENDED = re.compile(r"trailing characters \(byte (\d+)\)")
 Take: TypeAlias = Callable[[list[Event]], None]
 """Takes over the events of a slice, or refuses them whole by an OverflowError."""
 
-TakeLines: TypeAlias = Callable[[memoryview], bool]
-"""Takes over a slice, up to the comma behind its last event, by its lines; or refuses it, by False or one of FAILURES."""
+TakeLines: TypeAlias = Callable[[memoryview], int]
+"""Takes over the first events of a text that ends with the comma behind an event, as far as lines tell them apart; returns where the comma
+stands behind the last of them. Takes nothing where it returns 0 or raises one of FAILURES."""
 
 MOST_REFUSED = 8
-"""Slices that are not in Kineto's own layout, before no other is tried: a tenth of their time is lost each time."""
+"""Times in a row that events cannot be told apart by their lines, before it is tried no more: each costs the look at a whole buffer."""
 
 FAILURES = (ValueError, RecursionError, OverflowError)
 """What decoding raises for what it cannot decode (msgspec's errors are ValueErrors)."""
@@ -41,13 +42,15 @@ class TraceLimits:
     """How much of a trace is read before it is refused.
 
     Attributes:
-        slice_bytes: read and decoded at once. 0.5 to 1 MiB stays in a core's cache.
+        slice_bytes: decoded at once. 0.5 to 1 MiB stays in a core's cache.
+        slices_at_once: of what is read at once where lines tell events apart: the more, the fewer steps.
         event_bytes: longest single event.
         header_bytes: of what stands before the events, and of what stands behind.
         border_count: candidates for a border that are tried in a slice before it is scanned.
     """
 
     slice_bytes: int = 512 * 1024
+    slices_at_once: int = 4
     event_bytes: int = 16 * 1024**2
     header_bytes: int = 32 * 1024**2
     border_count: int = 16
@@ -76,7 +79,8 @@ class Slices:
         self._stream = stream
         self._repair = repair
         self._limits = limits
-        self._buffer = bytearray(max(len(first), limits.slice_bytes))
+        self._wanted_bytes = limits.slice_bytes * limits.slices_at_once
+        self._buffer = bytearray(max(len(first), self._wanted_bytes))
         self._buffer[: len(first)] = first
         self._filled = len(first)
         self._is_done = False
@@ -92,22 +96,26 @@ class Slices:
             UnreadableInput: an event is longer than the limit.
         """
         while not self._is_done:
-            if self._fill():
-                self._finish(take)
-                return
-            cut = self._border()
-            if cut is not None and self._is_laid_out(cut, take_lines):
-                consumed = cut + 1
-            else:
+            is_end = self._fill()
+            consumed = self._laid_out(take_lines)
+            if not consumed:
+                cut = self._border(self._limits.slice_bytes)
+                if is_end and (cut is None or not self._has_lines):
+                    self._finish(take)
+                    return
                 consumed = 0 if cut is None else self._slice(cut, take)
             if consumed:
                 self._advance(consumed)
             elif not self._is_done:
                 self._grow()
 
+    @property
+    def _has_lines(self) -> bool:
+        return self._refused_count < MOST_REFUSED
+
     def _fill(self) -> bool:
-        """Fill the buffer; True at the end of the file. A stream may give less than asked for."""
-        view = memoryview(self._buffer)
+        """Fill the buffer as far as is wanted; True at the end of the file. A stream may give less than asked for."""
+        view = memoryview(self._buffer)[: self._wanted_bytes]
         while self._filled < len(view):
             count = self._stream.readinto(view[self._filled :])
             if not count:
@@ -116,12 +124,13 @@ class Slices:
         return False
 
     def _grow(self) -> None:
-        if len(self._buffer) >= self._limits.event_bytes:
+        if self._wanted_bytes >= self._limits.event_bytes:
             raise UnreadableInput(
                 f"it holds an event of more than {self._limits.event_bytes // 1024**2} MiB",
                 "it is damaged or no trace; record it again",
             )
-        self._buffer = self._buffer + bytes(3 * len(self._buffer))
+        self._wanted_bytes = 4 * max(self._wanted_bytes, self._filled)
+        self._buffer += bytes(max(0, self._wanted_bytes - len(self._buffer)))
 
     def _advance(self, consumed: int) -> None:
         """Move what is left to the front, behind the bracket that opens the next list."""
@@ -129,15 +138,16 @@ class Slices:
         self._buffer[1 : 1 + len(rest)] = rest
         self._filled = 1 + len(rest)
 
-    def _border(self) -> int | None:
-        """Position of the comma behind the last whole event, as far as the layout tells."""
-        found = self._buffer.rfind(OWN_BORDER, 0, self._filled)
-        if found >= 0:
-            return found + OWN_BORDER.index(b",")
+    def _border(self, most_bytes: int) -> int | None:
+        """Position of the comma behind a whole event, as far as the layout tells: the last within a size, or else the last of all."""
+        for end in (min(most_bytes, self._filled), self._filled):
+            found = self._buffer.rfind(OWN_BORDER, 0, end)
+            if found >= 0:
+                return found + OWN_BORDER.index(b",")
         return next(self._borders(), None)
 
     def _borders(self) -> Iterator[int]:
-        """Candidates for that position, last first."""
+        """Candidates for that position in another layout, last first."""
         at = self._buffer.rfind(b"}", 0, self._filled)
         while at > 0:
             found = BORDER.match(self._buffer, at, self._filled)
@@ -145,16 +155,17 @@ class Slices:
                 yield found.start(1)
             at = self._buffer.rfind(b"}", 0, at)
 
-    def _is_laid_out(self, cut: int, take_lines: TakeLines) -> bool:
-        """Whether the slice was taken over by its lines. A file in another layout is not tried in vain for long."""
-        if self._refused_count >= MOST_REFUSED:
-            return False
-        try:
-            is_taken = take_lines(memoryview(self._buffer)[: cut + 1])
-        except FAILURES:
-            is_taken = False
-        self._refused_count += not is_taken
-        return is_taken
+    def _laid_out(self, take_lines: TakeLines) -> int:
+        """Hand over what lines tell apart; returns how much was consumed. A file in another layout is not tried in vain for long."""
+        found = self._buffer.rfind(OWN_BORDER, 0, self._filled) if self._has_lines else -1
+        taken = 0
+        if found >= 0:
+            with suppress(*FAILURES):
+                taken = take_lines(memoryview(self._buffer)[: found + OWN_BORDER.index(b",") + 1])
+        self._refused_count = 0 if taken else self._refused_count + 1
+        if not self._has_lines:
+            self._wanted_bytes = min(self._wanted_bytes, self._limits.slice_bytes)
+        return taken and taken + 1
 
     def _slice(self, cut: int, take: Take) -> int:
         """Decode up to a border; returns how much was consumed, 0 where no event is whole."""
@@ -178,7 +189,7 @@ class Slices:
             return self._close(text, end, take)
         if CUT_SHORT.search(str(failure)):
             # A wrong border leaves brackets or a text open; in a longer buffer the scan is cheaper.
-            is_first = len(self._buffer) <= self._limits.slice_bytes
+            is_first = self._wanted_bytes <= self._limits.slice_bytes * self._limits.slices_at_once
             for other in islice(self._borders(), self._limits.border_count * is_first):
                 with suppress(*FAILURES):
                     self._decode(other, take)

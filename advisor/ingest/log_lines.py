@@ -1,6 +1,6 @@
 """The lines of a log, found by position: only what is looked at is decoded, so that 50 MB cost what their needles cost."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 
@@ -19,6 +19,11 @@ _COUNT_BLOCK_BYTES = 65_536
 
 _LABEL_BYTES = 65_536
 """What decides whether the log has the labels of srun."""
+
+_INDEXED_BYTES = 8192
+"""A log of at most this size is indexed: in a longer one a search costs less than its share of the index."""
+
+_GRAM_BYTES = 4
 
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -39,6 +44,23 @@ class LogLine:
     number: int
     text: str
     speaker: Speaker = NOBODY
+
+
+class Needles:
+    """Words in lower case that are looked for in every log, by their beginnings: of a thousand a short log has a few dozen.
+
+    Attributes:
+        all: the words.
+        by_beginning: those of at least four bytes, by their first four.
+        short: the others.
+    """
+
+    def __init__(self, needles: Iterable[bytes]) -> None:
+        self.all = frozenset(needles)
+        self.short = frozenset(needle for needle in self.all if len(needle) < _GRAM_BYTES)
+        self.by_beginning: dict[bytes, list[bytes]] = {}
+        for needle in self.all - self.short:
+            self.by_beginning.setdefault(needle[:_GRAM_BYTES], []).append(needle)
 
 
 class LogLines:
@@ -92,6 +114,25 @@ class LogLines:
             back.append(found)
             limit = max(floor, self._bounds(found)[0])
         return front + back[::-1], len(front) < half and floor >= limit
+
+    def may_have(self, needles: "Needles") -> frozenset[bytes]:
+        """The needles that can stand in the log: all of them in a long one, in a short one those whose beginning does."""
+        if self._grams is None:
+            return needles.all
+        beginnings = needles.by_beginning.keys() & self._grams
+        return needles.short.union(*map(needles.by_beginning.__getitem__, beginnings))
+
+    def has(self, needle: bytes, parts: Sequence[tuple[int, int]]) -> bool:
+        """Whether a needle (lower case) stands in any of the parts, each from a start to an end."""
+        return any(self.lowered.find(needle, start, end) >= 0 for start, end in parts)
+
+    @cached_property
+    def _grams(self) -> frozenset[bytes] | None:
+        """Every run of four bytes of a short log in lower case; None for a longer one."""
+        text = self.lowered
+        if len(text) > _INDEXED_BYTES:
+            return None
+        return frozenset(text[at : at + _GRAM_BYTES] for at in range(len(text) - _GRAM_BYTES + 1))
 
     def line_at(self, position: int) -> LogLine:
         """The line around a position."""

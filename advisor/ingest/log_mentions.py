@@ -1,9 +1,10 @@
 """Finds the words of the field in a log; the table is `mentions.py`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
-from advisor.ingest.log_lines import LogLine, LogLines
+from advisor.ingest.lazy_pattern import LazyPattern
+from advisor.ingest.log_lines import LogLine, LogLines, Needles
 from advisor.ingest.mentions import NO_WORDS, PATTERNS, PHRASES, STANDING_ADVICE
 from advisor.ingest.tracebacks import is_code_line
 from advisor.model.dataclass import dataclass
@@ -40,6 +41,9 @@ _WORD = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789_")
 
 Span = tuple[int, int]
 """Start and end of a part of the log, in bytes."""
+
+Lines = dict[int, tuple[LogLine, bool]]
+"""Lines that were looked at, by their ends, and whether each is part of a traceback."""
 
 
 def scanned(log: LogLines, failures: Sequence[int]) -> tuple[list[Span], tuple[str, ...]]:
@@ -81,27 +85,37 @@ def _searched(phrase: str) -> _Phrase:
     )
 
 
+@cache
+def _needles() -> Needles:
+    return Needles(phrase.needle for _, phrases in _phrases() for phrase in phrases)
+
+
 def mentions_of(log: LogLines, parts: Sequence[Span]) -> tuple[Mention, ...]:
     """The first mentions of each topic, in the log's order."""
-    lines: dict[int, tuple[LogLine, bool]] = {}
+    lines: Lines = {}
     found: list[Mention] = []
+    candidates = log.may_have(_needles())
     for topic, phrases in _phrases():
-        present = [phrase for phrase in phrases if _has(log, parts, phrase.needle)]
-        places = {place for phrase in present for place in _alone(log, parts, phrase)}
-        found += _first(log, topic, sorted(places), lines)
+        present = [phrase for phrase in phrases if phrase.needle in candidates and log.has(phrase.needle, parts)]
+        if present:
+            places = {place for phrase in present for place in _alone(log, parts, phrase)}
+            found += _first(log, topic, sorted(places), lines)
     for topic, (needle, pattern) in PATTERNS.items():
-        matching = (
-            place for place in _places(log, parts, needle.encode()) if pattern.search(_line(log, place, lines)[0].text[:_PATTERN_LENGTH])
-        )
-        found += _first(log, topic, list(matching), lines)
+        found += _first(log, topic, _matching(log, parts, needle.encode(), pattern, lines), lines)
     return tuple(sorted(found, key=lambda mention: mention.line))
 
 
-def _has(log: LogLines, parts: Sequence[Span], needle: bytes) -> bool:
-    return any(log.lowered.find(needle, start, end) >= 0 for start, end in parts)
+def _matching(log: LogLines, parts: Sequence[Span], needle: bytes, pattern: LazyPattern, lines: Lines) -> Iterator[int]:
+    """The first place of a needle in each line that its pattern matches."""
+    tried: set[int] = set()
+    for place in _places(log, parts, needle):
+        line, _ = _line(log, place, lines)
+        if line.start not in tried and pattern.search(line.text[:_PATTERN_LENGTH]):
+            yield place
+        tried.add(line.start)
 
 
-def _first(log: LogLines, topic: str, places: Sequence[int], lines: dict[int, tuple[LogLine, bool]]) -> Iterator[Mention]:
+def _first(log: LogLines, topic: str, places: Iterable[int], lines: Lines) -> Iterator[Mention]:
     """Mentions of one topic, one a line."""
     numbers: set[int] = set()
     for place in places:
@@ -114,7 +128,7 @@ def _first(log: LogLines, topic: str, places: Sequence[int], lines: dict[int, tu
             return
 
 
-def _line(log: LogLines, place: int, lines: dict[int, tuple[LogLine, bool]]) -> tuple[LogLine, bool]:
+def _line(log: LogLines, place: int, lines: Lines) -> tuple[LogLine, bool]:
     """The line at a place, and whether it is part of a traceback."""
     end = log.line_end(place)
     if end not in lines:

@@ -6,9 +6,10 @@ print ("try setting PYTORCH_CUDA_ALLOC_CONF=...") are not settings and are left 
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from advisor.ingest.lazy_pattern import LazyPattern
-from advisor.ingest.log_lines import LogLines
+from advisor.ingest.log_lines import LogLines, Needles
 from advisor.ingest.log_mentions import Span, is_advice
 
 
@@ -126,13 +127,26 @@ _RANK_OF = LazyPattern(r"\brank[ :=]{1,2}\d{1,6} ?(?:/|of) ?(\d{1,6})\b", re.IGN
 def settings_of(log: LogLines, parts: Sequence[Span]) -> tuple[tuple[str, str], ...]:
     """Names and values in the order of the names; of a name that is printed several times the last value."""
     found = _reported(log, parts)
-    for name in (*ENVIRONMENT, *ARGUMENTS):
-        for value in _values(log, parts, name):
+    table, needles = _spellings()
+    candidates = log.may_have(needles)
+    for name, spellings in table:
+        for value in () if candidates.isdisjoint(spellings) else _values(log, parts, name, spellings):
             found[name] = value
             break
         if len(found) >= MOST_SETTINGS:
             break
     return tuple(found.items())
+
+
+@cache
+def _spellings() -> tuple[tuple[tuple[str, tuple[bytes, ...]], ...], Needles]:
+    """Each name with the forms in which it is looked for, and all of these together."""
+    table = []
+    for name in (*ENVIRONMENT, *ARGUMENTS):
+        lowered = name.lower()
+        forms = {lowered, lowered.replace("_", "-")} if name.islower() else {lowered}
+        table.append((name, tuple(form.encode() for form in sorted(forms))))
+    return tuple(table), Needles(form for _, forms in table for form in forms)
 
 
 def _reported(log: LogLines, parts: Sequence[Span]) -> dict[str, str]:
@@ -149,11 +163,15 @@ def _reported(log: LogLines, parts: Sequence[Span]) -> dict[str, str]:
 
 def frameworks_of(log: LogLines, parts: Sequence[Span]) -> tuple[str, ...]:
     """Frameworks that the log names, in the order of the table."""
+    candidates = log.may_have(_framework_words())
     return tuple(
-        name
-        for name, words in FRAMEWORKS.items()
-        if any(log.lowered.find(word.encode(), start, end) >= 0 for word in words for start, end in parts)
+        name for name, words in FRAMEWORKS.items() if any(word in candidates and log.has(word, parts) for word in map(str.encode, words))
     )
+
+
+@cache
+def _framework_words() -> Needles:
+    return Needles(word.encode() for words in FRAMEWORKS.values() for word in words)
 
 
 def world_size_of(log: LogLines, parts: Sequence[Span]) -> int | None:
@@ -166,13 +184,9 @@ def world_size_of(log: LogLines, parts: Sequence[Span]) -> int | None:
     return None
 
 
-def _values(log: LogLines, parts: Sequence[Span], name: str) -> Iterator[str]:
+def _values(log: LogLines, parts: Sequence[Span], name: str, spellings: Sequence[bytes]) -> Iterator[str]:
     """Values of one name, the last first."""
-    spellings = {name.lower(), name.lower().replace("_", "-")} if name.islower() else {name.lower()}
-    places = sorted(
-        (place for spelling in spellings for place in _last_places(log, parts, spelling.encode())),
-        reverse=True,
-    )
+    places = sorted((place for spelling in spellings for place in _last_places(log, parts, spelling)), reverse=True)
     form = _ALLOC_VALUE if name.endswith("ALLOC_CONF") else _VALUE
     for place in places:
         before = log.raw[max(0, place - 40) : place].decode("utf-8", "replace")

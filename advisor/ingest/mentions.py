@@ -277,7 +277,7 @@ half-precision: bf16 | bfloat16 | fp16 | float16 | autocast | mixed precision | 
 pageable-memory: pageable | pageable memory | pageable->device | non_blocking
 host-to-device: memcpy htod | cudamemcpyasync | host to device | memcpyhtod | htod
 validation-or-logging: log_every_n_steps | logging_steps | wandb | val_check_interval
-seconds-per-token: s/token | ms per token | per token is about | tokens/s | tok/s
+seconds-per-token: *s/token | ms per token | per token is about | tokens/s | tok/s
 seconds-per-step: s/it | sec/step | step time | s/update | it/s | seconds per step
 layers-on-host: layer offloaded | layers offloaded | pre_layer | n_gpu_layers | offloaded to gpu
     | offloaded to the cpu | with offload | cpu offloading

@@ -11,7 +11,7 @@ from advisor.model.run import RECORD_ITEMS, RunEnd, RunRecord
 
 DAMAGED = "it was damaged after it was written; the rest of the folder is still read"
 
-ENDS = ("exit", "exception", "signal", "host_oom", "unknown", "running")
+ENDS = ("exit", "exception", "signal", "host_oom", "abrupt", "detached", "unknown", "running")
 
 
 def read_document(data: bytes, path: str) -> dict[str, Any]:

@@ -32,6 +32,10 @@ ACTIONS = {
     "annotate": Action.ANNOTATE,
 }
 
+INTERNAL = "internal_metadata"
+"""Key of what the allocator tags as its own (torch 2.15: blocks that it makes and frees for itself): no memory that the program asked
+for, so that the pair counts neither as an allocation nor as a free."""
+
 MOST_CATEGORIES = 100
 """Distinct categories that are kept; the profiler has eight."""
 
@@ -134,6 +138,7 @@ def _piece(
     entries: Entries, stacks: StackTable, categories: Names, texts: Names, problems: Counter[str]
 ) -> tuple[dict[str, NDArray[Any]], dict[int, int]]:
     action = _actions(entries)
+    action[[row for row, entry in enumerate(entries) if entry.get(INTERNAL)]] = Action.OTHER
     size_bytes = numbers(entries, "size", LARGEST_BYTES, problems)
     size_bytes[(size_bytes == NOT_RECORDED) & (action == Action.ANNOTATE)] = 0  # a tag has no size of its own
     sound = (action != NOT_RECORDED) & (size_bytes != NOT_RECORDED)

@@ -5,11 +5,11 @@ import gc
 import pickle
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, TypeVar
 
 from advisor.ingest.pickle_source import PickleSource, TupleCountError
+from advisor.model.dataclass import dataclass
 from advisor.model.errors import UnreadableInput
 
 T = TypeVar("T")
@@ -121,7 +121,8 @@ def load_with_memo(stream: BinaryIO) -> PlainPickle:
 def _plain_pickle(source: PickleSource) -> PlainPickle:
     unpickler = _PlainUnpickler(source)
     value = unpickler.load()
-    return PlainPickle(value=value, memo=unpickler.memo.copy(), behind_bytes=len(source.read()))
+    memo: dict[int, object] = dict(unpickler.memo.copy())
+    return PlainPickle(value=value, memo=memo, behind_bytes=len(source.read()))
 
 
 def _value(source: PickleSource) -> object:

@@ -57,7 +57,7 @@ EMBEDDED = (
         subject="nvidia_smi_failure",
         words=(b"NVIDIA", b"NVML", b"nvidia", b"No devices were found", b"No running driver", b"Unable to determine"),
     ),
-    Reader(module="kernel_log", subject="kernel_log", words=(b"] ", b"kern", b"Killed process ", b"oom-kill")),
+    Reader(module="kernel_log", subject="kernel_log", words=(b"] ", b"kern", b"NVRM: ", b"Killed process ", b"oom-kill")),
 )
 """Kinds that stand alone, or somewhere in a log."""
 
@@ -77,5 +77,16 @@ def read_text(text: bytes, path: str) -> tuple[Evidence, ...]:
             return (document,)
     if head.lstrip().startswith((b"<?xml", b"<!DOCTYPE nvidia")):
         raise UnreadableInput("it is XML, but not that of nvidia-smi", "save nvidia-smi -q -x, or give another file")
+    if head.lstrip()[:1] == b"{":
+        from advisor.ingest.json_lines import plain_log  # noqa: PLC0415 - json loads only for logs of records
+
+        log = plain_log(text)
+        if log is not None:
+            return log.with_doubt(tuple(log.located(item) for item in _read_log(log.text, path)))
+    return _read_log(text, path)
+
+
+def _read_log(text: bytes, path: str) -> tuple[Evidence, ...]:
+    """What a log says, and the documents that are pasted in it."""
     tables = [found for reader in EMBEDDED if (found := reader.read(text, path, text)) is not None]
     return (*read_log(text, path), *tables)

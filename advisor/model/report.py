@@ -74,6 +74,7 @@ class Report:
         gaps: what the evidence itself lacks, one sentence each.
         failures: the first words of each failure message that was read, with where it stands.
         record: what the run was; None where no run was watched.
+        ended: how a watched run failed, in words; empty where it did not fail or nobody saw.
     """
 
     diagnoses: tuple[Diagnosis, ...]
@@ -89,3 +90,4 @@ class Report:
     gaps: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
     record: RunRecord | None = None
+    ended: str = ""

@@ -13,6 +13,10 @@ RECORD_ITEMS = ("run_id", "commit", "config", "data_version", "seed", "environme
 """The seven items that make a run repeatable, as the JSON contract names them."""
 
 
+FAILED_ENDS = ("exception", "signal", "host_oom", "abrupt")
+"""Ways to end that nobody wanted."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RunSteps(Evidence):
     """The steps of one rank, oldest first; columns are read-only arrays of one length.
@@ -45,7 +49,7 @@ class RunEnd(Evidence):
     """How a trainer ended, as its sidecar saw it.
 
     Attributes:
-        how: "exit", "exception", "signal", "host_oom", "unknown", or "running" where no end was seen.
+        how: "exit", "exception", "signal", "host_oom", "abrupt", "detached", "unknown", or "running" where no end was seen.
         signal: the signal's name, where one ended it.
         exit_code: where it could be known.
         phase: what it did then.

@@ -25,6 +25,8 @@ def verdict(report: Report) -> str:
     if not problems:
         return _no_problem(report, count_text(len(report.diagnoses), "remark") if report.diagnoses else "")
     first = problems[0]
+    if report.ended and first.finding.severity is not Severity.ERROR:
+        return f"The training failed: {report.ended}. Why is not settled; besides, {first.name} ({first.code})."
     said = f"{first.name} ({first.code}, {sureness(first.confidence)})"
     if first.confidence >= SETTLED:
         return f"The cause: {said}." if first.finding.severity is Severity.ERROR else f"It costs: {said}."
@@ -57,6 +59,8 @@ def _no_verdict(report: Report) -> str:
     """Why nothing can be said of what was read; empty where something can."""
     if report.faulted:
         return f"No verdict: {report.faulted[0].code} crashed, a fault of the advisor; what else was checked named no problem."
+    if report.ended:
+        return f"The training failed: {report.ended}. No rule knows the cause."
     if report.failures:
         return f"A failure was read, and no rule knows its cause: {report.failures[0]}."
     return "" if report.checked_count else "No verdict: no rule had the evidence it needs."

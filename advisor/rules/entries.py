@@ -31,6 +31,7 @@ ENTRIES: tuple[tuple[str, str, str, tuple[str, ...], tuple[str, ...]], ...] = (
     ("HST108", "checkpoint-stall", "advisor.rules.host.checkpoint_stall", ("LoopTimes",), ()),
     ("HST109", "logging-or-validation-stall", "advisor.rules.host.logging_or_validation_stall", ("LoopTimes",), ()),
     ("HST111", "warm-up-in-window", "advisor.rules.host.warm_up_in_window", ("StepTimes",), ("StepBreakdown", "KernelMix")),
+    ("HST113", "killed-by-signal", "advisor.rules.host.killed_by_signal", ("RunEnd",), ()),
     ("INP101", "input-bound", "advisor.rules.input.input_bound", (), ("StepBreakdown", "InputWait", "KernelMix", "OperatorTable", "LogText", "Failure", "LoopTimes")),
     ("INP102", "synchronous-data-loader", "advisor.rules.input.synchronous_data_loader", (), ("StepBreakdown", "InputWait", "KernelMix", "LoopTimes")),
     ("INP103", "pageable-host-copies", "advisor.rules.input.pageable_host_copies", (), ("StepBreakdown", "CopyProfile", "KernelMix", "LogText", "Failure")),

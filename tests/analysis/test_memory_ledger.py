@@ -1,6 +1,6 @@
 import pytest
 from analysis.a_program import PROGRAMS, run
-from analysis.a_training import PARAMETERS, Training
+from analysis.a_training import MOMENT_LINES, PARAMETERS, Training
 from corpus_location import corpus
 from hypothesis import given, settings
 from ingest.a_snapshot import (
@@ -531,3 +531,15 @@ def test_real_weights_and_states_agree_with_arithmetic(context):
     assert ledger.entries["optimizer_states"] == pytest.approx(2 * MEDIUM_PARAMETER_BYTES, rel=0.001)
     largest = "optimizer_states" if context == 128 else "activations"
     assert ledger.largest()[0] == largest
+
+
+def test_a_block_that_the_allocator_made_for_itself_is_not_attributed_to_the_line_that_ran():
+    allocator = Allocator()
+    allocator.alloc(4 * MIB, FORWARD)
+    before = len(allocator.events)
+    allocator.free(allocator.alloc(64 * MIB, FORWARD), FORWARD)
+    for event in allocator.events[before:]:
+        event["internal_metadata"] = "prefix"
+    ledger = ledger_of(allocator.raw())
+    assert all(site.largest_bytes <= 4 * MIB for site in ledger.sites)
+    assert held(ledger) == ledger.reserved_bytes

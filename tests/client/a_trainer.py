@@ -1,6 +1,6 @@
 """A trainer of the standard library that writes a ring and starts a sidecar, run as a process of its own by the tests.
 
-`python a_trainer.py ROOT RUN HOW [STEP_SECONDS]`; it prints "ready PID SIDECAR FOLDER", then a line for each step it has written.
+`python a_trainer.py ROOT RUN HOW STEP_SECONDS`; it prints "ready PID SIDECAR FOLDER", then a line for each step it has written.
 """
 
 import atexit
@@ -42,9 +42,9 @@ class Trainer:
     def __init__(self, root, run, seconds):
         self.folder = make_rank_folder(Path(root), run, 0)
         self.ring = a_ring(self.folder)
-        write_json(self.folder, RUN, {"run_id": run, "cwd": os.getcwd(), "argv": sys.argv})
+        write_json(self.folder, RUN, {"run_id": run, "process": {"cwd": str(Path.cwd()), "argv": sys.argv}})
         self.seconds, self.number = seconds, 0
-        self.sidecar = start_sidecar(self.folder)
+        self.sidecar = start_sidecar(self.folder, wait_seconds=30)
         say(f"ready {os.getpid()} {self.sidecar} {self.folder}")
 
     def train(self, count):
@@ -70,45 +70,77 @@ class Trainer:
         say_state(self.ring, 2, self.number, flags)
 
 
-def main():
-    root, run, how = sys.argv[1:4]
-    trainer = Trainer(root, run, float(sys.argv[4]) if len(sys.argv) > 4 else 0.002)
-    if how != "os_exit":
-        atexit.register(trainer.end)
-    trainer.train(20)
-    if how == "exit":
-        sys.exit(int(os.environ.get("EXIT_CODE", "0")))
-    if how == "os_exit":
-        os._exit(7)
-    if how == "exception":
-        error = ValueError("the loss is no number")
-        trainer.fail(error)
-        raise error
-    if how == "survived":
-        trainer.fail(ValueError("caught"))
-        sys.exit(0)
-    if how == "abort":
-        os.kill(os.getpid(), signal.SIGABRT)
-    if how == "fork":
-        child = os.fork()
-        if not child:
-            signal.pause()
-        say(f"child {child}")
-    if how == "detach":
-        trainer.end(DETACHED)
+def leave(trainer):
+    del trainer
+    sys.exit(int(os.environ.get("EXIT_CODE", "0")))
+
+
+def leave_at_once(trainer):
+    atexit.unregister(trainer.end)
+    os._exit(7)
+
+
+def raise_an_error(trainer):
+    error = ValueError("the loss is no number")
+    trainer.fail(error)
+    raise error
+
+
+def survive_an_error(trainer):
+    trainer.fail(ValueError("caught"))
+    sys.exit(0)
+
+
+def fork(trainer):
+    child = os.fork()
+    if not child:
         signal.pause()
-    if how == "eat":
-        eaten = []
-        while True:
-            eaten.append(b"x" * 4_000_000)
-            trainer.train(1)
-    if how == "burst":
-        trainer.seconds = 0
-        for number in range(200_000):
-            trainer.ring.event(Event(trainer.number, number, "note", "x"))
-        say("burst done")
-        signal.pause()
+    say(f"child {child}")
     trainer.train(1_000_000)
+
+
+def detach(trainer):
+    trainer.end(DETACHED)
+    signal.pause()
+
+
+def eat(trainer):
+    eaten = []
+    while True:
+        eaten.append(b"x" * 4_000_000)
+        trainer.train(1)
+
+
+def burst(trainer):
+    for number in range(200_000):
+        trainer.ring.event(Event(trainer.number, number, "note", "x"))
+    say("burst done")
+    signal.pause()
+
+
+def go_on(trainer):
+    trainer.train(1_000_000)
+
+
+WAYS = {
+    "exit": leave,
+    "os_exit": leave_at_once,
+    "exception": raise_an_error,
+    "survived": survive_an_error,
+    "fork": fork,
+    "detach": detach,
+    "eat": eat,
+    "burst": burst,
+    "on": go_on,
+}
+
+
+def main():
+    root, run, how, seconds = sys.argv[1:]
+    trainer = Trainer(root, run, float(seconds))
+    atexit.register(trainer.end)
+    trainer.train(20)
+    WAYS[how](trainer)
 
 
 if __name__ == "__main__":

@@ -135,3 +135,36 @@ def test_a_look_up_takes_under_twenty_milliseconds():
     look_up("AMD Instinct MI355X")
     look_up("no such card")
     assert time.perf_counter() - started < 0.02
+
+
+@pytest.mark.parametrize(
+    ("other", "name"),
+    [
+        ("A100-SXM4-40GB", "NVIDIA A100-SXM4-40GB"),
+        ("A100-PCIE-40GB", "NVIDIA A100-PCIE-40GB"),
+        ("A100-SXM-80GB", "NVIDIA A100-SXM4-80GB"),
+        ("GeForce RTX 3090", "NVIDIA GeForce RTX 3090"),
+        ("GeForce RTX 2080 Ti", "NVIDIA GeForce RTX 2080 Ti"),
+        ("RTX A6000", "NVIDIA RTX A6000"),
+        ("AMD Instinct MI300X VF", "AMD Instinct MI300X"),
+        ("AMD Instinct MI325X VF", "AMD Instinct MI325X"),
+    ],
+)
+def test_old_drivers_and_virtual_functions_name_the_same_device(other, name):
+    one, same = look_up(other), look_up(name)
+    assert one is not None
+    assert same is not None
+    assert one.name == same.name
+    assert one.matched_name == other
+
+
+@pytest.mark.parametrize("name", ["RTX 3090", "GeForce RTX 3090 Ti", "AMD Instinct MI300A", "AMD Instinct MI250X / MI250", "A100-SXM4"])
+def test_names_of_other_cards_and_of_two_cards_stay_unknown(name):
+    assert look_up(name) is None
+
+
+def test_a_plain_figure_that_is_recalled_says_so():
+    assert require("gh200-96gb").unverified == ("memory_bytes",)
+    assert require("h100-nvl").unverified == ("sm_count",)
+    assert require("mi350x").unverified == ("sm_count",)
+    assert require("h100-sxm").unverified == ()

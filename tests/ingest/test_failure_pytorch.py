@@ -1,7 +1,7 @@
 import pytest
 from failure_messages import GIB, MIB, NEW_HINT, OLD_HINT, new_cuda, old_cuda, printed, the_failure
 
-from advisor.model.failure import Failure, FailureKind, ProcessMemory
+from advisor.model.failure import BLOCK_LIMIT, Failure, FailureKind, ProcessMemory
 
 
 def test_the_cached_wording_counts_cached_as_reserved_beyond_allocated() -> None:
@@ -231,3 +231,21 @@ def test_a_runtime_without_figures_is_still_the_device(text: str) -> None:
 
     assert failure.kind is FailureKind.DEVICE_OUT_OF_MEMORY
     assert failure.total_bytes is None
+
+
+@pytest.mark.parametrize("gap", [" ", "  "])
+def test_a_block_that_the_platform_does_not_allow_is_read_with_its_figures(gap: str) -> None:
+    failure = the_failure(
+        "RuntimeError: Current platform can NOT allocate memory block with size larger than 4GB! Tried to allocate 6.25 GiB"
+        f" (GPU{gap}1; 15.59 GiB total capacity; 2.50 GiB already allocated; 2.75 GiB reserved in total by PyTorch)"
+    )
+
+    assert failure.kind is FailureKind.DEVICE_OUT_OF_MEMORY
+    assert failure.generation == BLOCK_LIMIT
+    assert failure.backend == "XPU"
+    assert failure.device_index == 1
+    assert failure.requested_bytes == printed("6.25", GIB)
+    assert failure.total_bytes == printed("15.59", GIB)
+    assert failure.allocated_bytes == printed("2.50", GIB)
+    assert failure.reserved_bytes == printed("2.75", GIB)
+    assert failure.gaps == ()

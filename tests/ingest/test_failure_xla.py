@@ -105,3 +105,38 @@ def test_the_allocators_own_failure_is_one() -> None:
 
     assert failure.requested_bytes == 2 * GIB
     assert failure.device_index == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "backend"),
+    [
+        ("external/xla/xla/tsl/framework/bfc_allocator.cc", "XLA"),
+        ("external/xla/third_party/tsl/tsl/framework/bfc_allocator.cc", "XLA"),
+        ("external/tsl/tsl/framework/bfc_allocator.cc", "XLA"),
+        ("external/org_tensorflow/tensorflow/core/common_runtime/bfc_allocator.cc", "XLA"),
+        ("xla/tsl/framework/bfc_allocator.cc", "XLA"),
+        ("tensorflow/core/common_runtime/bfc_allocator.cc", "TensorFlow"),
+        ("tensorflow/tsl/framework/bfc_allocator.cc", "TensorFlow"),
+        ("external/local_tsl/tsl/framework/bfc_allocator.cc", "TensorFlow"),
+        ("external/local_xla/xla/tsl/framework/bfc_allocator.cc", "TensorFlow"),
+    ],
+)
+@pytest.mark.parametrize("prefix", ["W ", "2025-01-02 03:04:05.678901: W "])
+def test_the_path_of_the_bfc_allocator_tells_whose_it_is(path: str, backend: str, prefix: str) -> None:
+    failure = the_failure(f"{prefix}{path}:497] Allocator (GPU_1_bfc) ran out of memory trying to allocate 2.00GiB (rounded to 2147483648)")
+
+    assert failure.backend == backend
+    assert (failure.kind is FailureKind.XLA_RESOURCE_EXHAUSTED) is (backend == "XLA")
+    assert failure.requested_bytes == 2 * GIB
+    assert failure.device_index == 1
+
+
+def test_xla_s_allocator_and_its_exception_are_one_failure() -> None:
+    failure = the_failure(
+        "W external/xla/xla/tsl/framework/bfc_allocator.cc:497] Allocator (GPU_0_bfc) ran out of memory trying to allocate 2.00GiB"
+        " (rounded to 2147483648)requested by op \n"
+        "jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: Out of memory while trying to allocate 2147483648 bytes.\n"
+    )
+
+    assert failure.kind is FailureKind.XLA_RESOURCE_EXHAUSTED
+    assert failure.device_index == 0

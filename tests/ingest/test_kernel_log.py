@@ -6,7 +6,8 @@ from advisor.ingest.kernel_log import (
     looks_like_kernel_log,
     read_kernel_log,
 )
-from advisor.model.node import KernelEventKind
+from advisor.ingest.text_inputs import read_text
+from advisor.model.node import KernelEventKind, KernelLog
 
 KIB = 1024
 
@@ -203,3 +204,9 @@ def test_another_log_is_none_of_this(text):
 def test_a_kernel_log_without_trouble_is_evidence_of_none():
     log = read("[    0.000000] Linux version 6.8", "[    1.000000] usb 1-2: New USB device")
     assert (log.events, log.line_count) == ((), 2)
+
+
+def test_a_message_of_the_driver_pasted_without_a_kernels_stamp_is_found_in_any_text():
+    text = b"Training died with NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.\n"
+    (kernel,) = (item for item in read_text(text, "report.txt") if isinstance(item, KernelLog))
+    assert [(event.xid, event.line) for event in kernel.events] == [(79, 1)]

@@ -1,4 +1,5 @@
 import json
+import pickle
 
 import pytest
 from ingest.a_snapshot import AUTOGRAD, FORWARD, LOSS, a_block, a_raw_snapshot, a_segment, an_event, read
@@ -116,3 +117,21 @@ def test_a_pickle_of_something_else_is_refused(raw):
 
 def test_nothing_recorded_is_an_empty_snapshot_not_an_error():
     assert read({"segments": [], "device_traces": [[], []]}).devices == ()
+
+
+@pytest.mark.parametrize("form", [pickle.dumps, lambda raw: json.dumps(raw).encode()])
+def test_what_the_allocator_tags_as_its_own_is_no_allocation_and_no_free(form):
+    tag = {"internal_metadata": "prefix block"}
+    trace = [an_event(frames=FORWARD), an_event(addr=5, frames=FORWARD, **tag), an_event("free_completed", addr=5, frames=FORWARD, **tag)]
+    trace.append(an_event(addr=9, frames=FORWARD, internal_metadata=""))
+    events = read_snapshot(form(a_raw_snapshot(traces=[trace])), "snapshot").devices[0].events
+    assert events.action.tolist() == [Action.ALLOC, Action.OTHER, Action.OTHER, Action.ALLOC]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "is_said"), [("host_segments", [{}], True), ("host_traces", [{}], True), ("host_traces", [], False)]
+)
+@pytest.mark.parametrize("form", [pickle.dumps, lambda raw: json.dumps(raw).encode()])
+def test_the_history_of_pinned_host_memory_is_a_gap(form, key, value, is_said):
+    snapshot = read_snapshot(form(a_raw_snapshot(**{key: value})), "snapshot")
+    assert any("pinned host memory" in gap for gap in snapshot.gaps) is is_said

@@ -7,12 +7,22 @@ import pickle
 import pytest
 from ingest.a_snapshot import FORWARD, a_block, a_raw_snapshot, a_segment, an_event, read
 
+from advisor.ingest import snapshot as snapshot_module
 from advisor.ingest.snapshot import read_snapshot
 from advisor.model.errors import UnreadableInput
 
 MIB = 1024**2
 EVENT = an_event()
 FRAME = FORWARD[0]
+
+
+@pytest.fixture(autouse=True, scope="module", params=["whole", "in pieces"])
+def _both_ways(request):
+    """Files of this size are loaded whole; all are tried in pieces here, too."""
+    before = snapshot_module.STREAMED_FROM_BYTES
+    snapshot_module.STREAMED_FROM_BYTES = before if request.param == "whole" else 0
+    yield
+    snapshot_module.STREAMED_FROM_BYTES = before
 
 
 class Counted(io.BytesIO):

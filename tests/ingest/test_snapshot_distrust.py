@@ -13,6 +13,7 @@ from ingest.a_snapshot import FORWARD, a_block, a_raw_snapshot, a_segment, an_ev
 from advisor.analysis.allocator_record import allocator_record
 from advisor.analysis.memory_ledger import memory_ledger
 from advisor.cli.limits import address_space_limit
+from advisor.ingest import snapshot as snapshot_module
 from advisor.ingest.snapshot import read_snapshot
 from advisor.model.errors import UnreadableInput
 
@@ -32,6 +33,15 @@ WRONG = (
     (),
     frozenset({1}),
 )
+
+
+@pytest.fixture(autouse=True, scope="module", params=["whole", "in pieces"])
+def _both_ways(request):
+    """Files of this size are loaded whole; all are tried in pieces here, too."""
+    before = snapshot_module.STREAMED_FROM_BYTES
+    snapshot_module.STREAMED_FROM_BYTES = before if request.param == "whole" else 0
+    yield
+    snapshot_module.STREAMED_FROM_BYTES = before
 
 
 class Reduces:

@@ -10,20 +10,29 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any
 
 from advisor.client.failures import ExceptHook, FailureRecorder
+from advisor.client.frame_locals import callers
 from advisor.client.gauges import GaugeReader
 from advisor.client.hooks import Hooks
 from advisor.client.identity import boot_id, rank_of, run_id_of, start_ticks
 from advisor.client.late_torch import WhenLoaded
+from advisor.client.launch import start_sidecar
 from advisor.client.layout import ENDED, PHASES, Event, Metric
+from advisor.client.record_items import known_items
+from advisor.client.registry import Registry
 from advisor.client.ring import RingWriter
+from advisor.client.run_facts import facts_at_attach
 from advisor.client.spool import RING, RUN, make_rank_folder, spool_root, write_json
 from advisor.client.timeline import Timeline
 
 LOG = logging.getLogger("advisor")
+
+FIRST_WALK_STEP = 10
+WALK_EVERY_STEPS = 1000
+"""Steps between two looks at what the memory is made of, which takes a millisecond or a few."""
 
 LATE_STEPS = (1, 10)
 """Steps after which what was loaded since is looked at: models, `generate`, checkpoint writers."""
@@ -83,6 +92,7 @@ class LiveAttachment(Attachment):
         self.timeline = Timeline(self._finished, self._ring.state, GaugeReader())
         self.hooks = Hooks(self.timeline, sys.modules)
         self.failures = FailureRecorder(folder)
+        self.registry = Registry()
         self._excepthook = ExceptHook(self._failed)
         self._waits_for_torch: WhenLoaded | None = None
         self._is_open = True
@@ -154,16 +164,29 @@ class LiveAttachment(Attachment):
             return
         with self._lock:
             self._ring.step(values)
-        if values[0] in LATE_STEPS:
+        step = int(values[0])
+        if step in LATE_STEPS:
             self.hooks.install_late()
+        if step == FIRST_WALK_STEP or step % WALK_EVERY_STEPS == 0:
+            self._walk("interval", None)
 
     def _failed(self, error: BaseException, trace: TracebackType | None) -> None:
         try:
             self.failures.record(error, trace, phase=self.timeline.phase, step=self.timeline.step_count)
+            self._walk("failure", _innermost(trace))
             with self._lock:
                 self._ring.event(Event(self.timeline.step_count, time.monotonic_ns(), "failure", f"{type(error).__name__}: {error}"))
         except Exception as fault:  # noqa: BLE001 - the user's own error is what must be seen
             LOG.debug("the failure could not be recorded: %s", fault)
+
+    def _walk(self, moment: str, frame: FrameType | None) -> None:
+        """Keep what the memory is made of; a walk takes microseconds a tensor, and none of them is read."""
+        if self.folder is None or "torch" not in sys.modules:
+            return
+        for optimizer in list(self.hooks.optimizers):
+            self.registry.add_optimizer(optimizer)
+        walk = self.registry.walk(moment=moment, step=self.timeline.step_count, phase=self.timeline.phase, frame=frame)
+        write_json(self.folder, f"registry-{moment}.json", walk.content())
 
     def _ended(self) -> None:
         self.timeline.close()
@@ -208,7 +231,8 @@ def attach(  # noqa: PLR0913 - what the user may say; nothing is required
             if reason:
                 LOG.warning("advisor: not attached, %s", reason)
                 return Attachment()
-            _current = _made(model, optimizer, run=run, config=config, data_version=data_version, seed=seed)
+            frame = sys._getframe(1)  # noqa: SLF001 - what the caller calls its model and settings
+            _current = _made(model, optimizer, run=run, frame=frame, config=config, data_version=data_version, seed=seed)
         except Exception as fault:
             if strict:
                 raise
@@ -225,14 +249,38 @@ def _why_not() -> str:
     return ""
 
 
-def _made(model: Any, optimizer: Any, *, run: str | None, **told: Any) -> LiveAttachment:  # noqa: ANN401 - as in attach
+def _made(
+    model: Any,  # noqa: ANN401 - the same
+    optimizer: Any,  # noqa: ANN401 - the same
+    *,
+    run: str | None,
+    frame: FrameType,
+    **told: Any,  # noqa: ANN401 - the same
+) -> LiveAttachment:
     rank = rank_of(os.environ)
     run_id = run_id_of(os.environ, run)
     folder = make_rank_folder(spool_root(), run_id, rank)
-    attachment = LiveAttachment(folder, run_id, rank, {"told": {name: value for name, value in told.items() if value is not None}})
+    facts = facts_at_attach(model=model, optimizer=optimizer, frames=callers(frame), **told)
+    attachment = LiveAttachment(folder, run_id, rank, {**facts, "items": known_items(facts, run_id=run_id)})
     attachment.start()
-    del model, optimizer
+    for known in _several(model):
+        attachment.registry.add_model(known)
+    for known in _several(optimizer):
+        attachment.registry.add_optimizer(known)
+    attachment.registry.find(frame)
+    start_sidecar(folder)
     return attachment
+
+
+def _several(value: Any) -> list[Any]:  # noqa: ANN401 - one or several
+    return [] if value is None else list(value) if isinstance(value, (list, tuple)) else [value]
+
+
+def _innermost(trace: TracebackType | None) -> FrameType | None:
+    """The frame in which an exception was raised."""
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame if trace is not None else None
 
 
 def _number(value: Any) -> float | None:  # noqa: ANN401 - whatever the user logs

@@ -8,7 +8,11 @@ A run's spool is a folder; each rank has its own inside it:
         record.json     what took longer to find out: git, packages, hashes (written by the sidecar)
         steps           records drained from the ring, the same layout, oldest first
         failure-N.json  an exception or a refused allocation, with its traceback
-        end.json        how the trainer ended
+        end.json        how the trainer ended (end_record.py)
+        host            what memory, processors and waiting were like, every few seconds (host_record.py)
+        index.jsonl     the files that do not change any more, with their hashes
+        dropped.json    how much evidence was dropped to keep the spool small
+        sidecar.log     what the sidecar had to say
         ...             evidence as files: profiles, snapshots, registries
 
 The ring is a header of one page and slots of one size. The trainer is its only writer. A record is written whole, its sequence number
