@@ -65,11 +65,12 @@ def killed_by_signal(end: RunEnd) -> Finding | None:
     step = f", {end.step} steps finished" if end.step is not None else ""
     what = f"killed by {end.signal}" if end.signal else "ended without coming to its regular end"
     action = NEXT.get(end.signal) or FAULT
+    told = end.statements[1:] or (f"how it ended: {end.how}",)
     return Finding(
         statement=f"The training was {what}{doing}{step}.",
         severity=Severity.ERROR,
         confidence=KNOWN_SCORE if end.signal else LIKELY_SCORE,
-        observations=tuple(Observation(statement=said, source=end.source) for said in end.statements[1:]),
+        observations=tuple(Observation(statement=said, source=end.source) for said in told),
         actions=(action,),
     )
 
