@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -84,3 +85,68 @@ def test_without_torch_or_when_disabled_attach_does_nothing_and_says_so(tmp_path
         assert finished.stdout == "None\n", finished.stderr
         assert len(finished.stderr.splitlines()) == 1
         assert "not attached" in finished.stderr
+
+
+def test_the_sidecar_says_how_the_training_ended(tmp_path):
+    folder = Path(trained("eager", 30, tmp_path)["folder"])
+    end = waited_for(folder / "end.json")
+    assert (end["how"], end["interpreter_ended"], end["last_step"]) == ("exit", True, 31)
+    assert waited_for(folder / "run.json")["items"]["run_id"] == folder.parent.name
+    assert waited_for(folder / "registry-interval.json")["devices"][0]["entries"]["weights"] > 0
+
+
+def waited_for(path, seconds=30):
+    until = time.monotonic() + seconds
+    while not path.exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    return json.loads(path.read_text())
+
+
+def test_detaching_puts_everything_back_and_attaching_again_is_a_new_run(tmp_path, monkeypatch):
+    import torch
+
+    import advisor.client
+
+    monkeypatch.setenv("ADVISOR_SPOOL", str(tmp_path))
+    before = torch.autograd._engine_run_backward, torch.nn.Module.train, sys.excepthook
+    first = advisor.client.attach(run="first", strict=True)
+    assert advisor.client.attach(run="other") is first
+    first.detach()
+    assert (torch.autograd._engine_run_backward, torch.nn.Module.train, sys.excepthook) == before
+    for number in range(20):
+        with advisor.client.attach(run=f"again-{number}", strict=True) as again:
+            assert again.run_id == f"again-{number}"
+
+
+def test_a_forked_child_writes_nothing_to_its_parents_run(tmp_path):
+    code = """
+import os, sys, torch, advisor.client
+a = advisor.client.attach(strict=True)
+w = torch.nn.Parameter(torch.ones(1)); o = torch.optim.SGD([w], lr=0.1)
+def step():
+    w.sum().backward(); o.step()
+step()
+if os.fork() == 0:
+    step(); os._exit(0)
+os.wait(); step()
+from advisor.client.ring_reader import read_ring
+print(read_ring((a.folder / "ring").read_bytes()).written_count)
+"""
+    environment = {**os.environ, "ADVISOR_SPOOL": str(tmp_path), "PYTHONPATH": str(SCRIPT.parents[2] / "client")}
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert finished.stdout == "2\n", finished.stderr
+
+
+@pytest.mark.parametrize("make_bad", ["unwritable", "file"])
+def test_a_spool_that_cannot_be_used_costs_one_line_and_no_training(make_bad, tmp_path):
+    spool = tmp_path / "spool"
+    if make_bad == "file":
+        spool.write_text("a file")
+    else:
+        spool = Path("/proc/nothing")
+    environment = {**os.environ, "ADVISOR_SPOOL": str(spool), "PYTHONPATH": str(SCRIPT.parents[2] / "client")}
+    code = "import torch, advisor.client; a = advisor.client.attach(); a.log(x=1); a.step(); print('trained')"
+    finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False)
+    assert finished.stdout == "trained\n"
+    assert "not attached" in finished.stderr
+    assert len(finished.stderr.splitlines()) == 1

@@ -5,7 +5,17 @@ from hypothesis import strategies as st
 from advisor.client.redaction import REDACTED, hides_number, redact_argv, redact_named
 
 NAMES_OF_SECRETS = ("--api-key", "--token", "--hf_token", "--wandb-api-key", "--db.password", "-password", "--client-secret")
-NAMES_OF_SETTINGS = ("--lr", "--tokenizer", "--max-tokens", "--max_new_tokens", "--primary-key", "--pad-token-id", "--data", "--seed", "--key-dim")
+NAMES_OF_SETTINGS = (
+    "--lr",
+    "--tokenizer",
+    "--max-tokens",
+    "--max_new_tokens",
+    "--primary-key",
+    "--pad-token-id",
+    "--data",
+    "--seed",
+    "--key-dim",
+)
 VALUES = st.text(alphabet="abcdefghijklmnopqrstuvwxyzABCDEFGHIJ0123456789", min_size=9, max_size=19).filter(
     lambda text: text.lower() not in {"password"} and not text.isdigit()
 )
@@ -31,7 +41,10 @@ def test_the_value_of_a_setting_survives(name, value, is_joined):
     [
         (["--api-key", "VALUE", "--epochs", "3"], ["--api-key", REDACTED, "--epochs", "3"]),
         (["--token=VALUE"], [f"--token={REDACTED}"]),
-        (["wandb.key=abc", "+model.hf_token=q", "trainer.max_tokens=5"], [f"wandb.key={REDACTED}", f"+model.hf_token={REDACTED}", "trainer.max_tokens=5"]),
+        (
+            ["wandb.key=abc", "+model.hf_token=q", "trainer.max_tokens=5"],
+            [f"wandb.key={REDACTED}", f"+model.hf_token={REDACTED}", "trainer.max_tokens=5"],
+        ),
         (["--use-auth-token", "data.json"], ["--use-auth-token", "data.json"]),
         (["--token", "--lr", "1"], ["--token", "--lr", "1"]),
         (["--tokenizer", "gpt2", "--max-tokens", "512"], ["--tokenizer", "gpt2", "--max-tokens", "512"]),
@@ -54,7 +67,9 @@ def test_any_command_line_keeps_its_count_of_words(argv):
     assert len(redact_argv(argv)) == len(argv)
 
 
-@pytest.mark.parametrize(("name", "is_hidden"), [("password", True), ("db_password", True), ("token", False), ("max_tokens", False), ("lr", False)])
+@pytest.mark.parametrize(
+    ("name", "is_hidden"), [("password", True), ("db_password", True), ("token", False), ("max_tokens", False), ("lr", False)]
+)
 def test_numbers_are_hidden_below_the_names_of_passwords(name, is_hidden):
     assert hides_number(name) is is_hidden
 

@@ -50,14 +50,14 @@ FORMS = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("seed", range(20))
-@pytest.mark.parametrize("around", ["{}", "key {} end", '["{}"]', "--flag={}", "({})", "https://host/path?x={}", "a,{},b"])
-def test_a_key_is_known_by_its_form_wherever_it_stands(form, seed, around):
+def test_a_key_is_known_by_its_form_wherever_it_stands(form):
     prefix, alphabet, length = FORMS[form]
-    key = prefix + a_text(alphabet, length, seed)
-    shown = redact_text(around.format(key))
-    assert REDACTED in shown
-    assert key[len(prefix) : len(prefix) + 12] not in shown
+    for seed in range(50):
+        key = prefix + a_text(alphabet, length, seed)
+        for around in ("{}", "key {} end", '["{}"]', "--flag={}", "({})", "https://host/path?x={}", "a,{},b"):
+            shown = redact_text(around.format(key))
+            assert REDACTED in shown, around
+            assert key[len(prefix) : len(prefix) + 12] not in shown, around
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -221,7 +221,25 @@ def test_a_name_and_its_value_decide_together(name, text, is_hidden):
 
 
 HOSTILE = [
-    *("a", "a-", "a.", "a=", "a:", ":", "://", "://a@", "@", "=", "'", '"', "-----BEGIN PRIVATE KEY-----", "token=", 'token="', "eyJ", "eyJa."),
+    *(
+        "a",
+        "a-",
+        "a.",
+        "a=",
+        "a:",
+        ":",
+        "://",
+        "://a@",
+        "@",
+        "=",
+        "'",
+        '"',
+        "-----BEGIN PRIVATE KEY-----",
+        "token=",
+        'token="',
+        "eyJ",
+        "eyJa.",
+    ),
     *("sk-", "key: ", "bearer ", "authorization:", "a_", "x1", " ", "\\", "token = \t ", "AKIA", "$(", "{{", "secret'] = "),
 ]
 

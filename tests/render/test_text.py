@@ -34,7 +34,8 @@ def test_a_healthy_run_is_told_that_nothing_is_wrong_and_why():
 
 
 def test_a_device_that_idles_is_not_called_healthy():
-    assert as_text(a_report(diagnoses=(), faulted=(), time=a_breakdown(launch=0.4))).startswith("No cause found, yet the device was busy only 60.0%")
+    text = as_text(a_report(diagnoses=(), faulted=(), time=a_breakdown(launch=0.4)))
+    assert text.startswith("No cause found, yet the device was busy only 60.0%")
 
 
 @pytest.mark.parametrize(("confidence", "start"), [(0.8, "The cause"), (0.79, "Probably"), (0.6, "Not settled")])

@@ -7,11 +7,12 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from advisor.client.failures import ExceptHook, FailureRecorder
 from advisor.client.frame_locals import callers
@@ -19,20 +20,26 @@ from advisor.client.gauges import GaugeReader
 from advisor.client.hooks import Hooks
 from advisor.client.identity import boot_id, rank_of, run_id_of, start_ticks
 from advisor.client.late_torch import WhenLoaded
-from advisor.client.launch import start_sidecar
-from advisor.client.layout import ENDED, PHASES, Event, Metric
+from advisor.client.launch import reap, start_sidecar
+from advisor.client.layout import DETACHED, ENDED, PHASES, Event, Metric
 from advisor.client.record_items import known_items
-from advisor.client.registry import Registry
 from advisor.client.ring import RingWriter
 from advisor.client.run_facts import facts_at_attach
 from advisor.client.spool import RING, RUN, make_rank_folder, spool_root, write_json
 from advisor.client.timeline import Timeline
 
+if TYPE_CHECKING:
+    from advisor.client.registry import Registry
+
 LOG = logging.getLogger("advisor")
 
 FIRST_WALK_STEP = 10
-WALK_EVERY_STEPS = 1000
-"""Steps between two looks at what the memory is made of, which takes a millisecond or a few."""
+"""The step behind which the memory's tensors are looked at for the first time: optimizer states are there then."""
+
+WALK_PAUSE = 2000
+"""Times as long as a look took is waited before the next one: it then costs a twentieth of a percent."""
+
+LEAST_PAUSE_SECONDS = 10.0
 
 LATE_STEPS = (1, 10)
 """Steps after which what was loaded since is looked at: models, `generate`, checkpoint writers."""
@@ -80,7 +87,7 @@ PHASE_NAMES = {"eval": "evaluation", "validation": "evaluation", "test": "evalua
 class LiveAttachment(Attachment):
     """An attachment that records."""
 
-    def __init__(self, folder: Path, run_id: str, rank: int | None, facts: dict[str, Any]) -> None:
+    def __init__(self, folder: Path, run_id: str, rank: int | None, facts: dict[str, Any], models: Sequence[Any] = ()) -> None:
         """Make the ring and write what is known at once.
 
         Raises:
@@ -92,7 +99,9 @@ class LiveAttachment(Attachment):
         self.timeline = Timeline(self._finished, self._ring.state, GaugeReader())
         self.hooks = Hooks(self.timeline, sys.modules)
         self.failures = FailureRecorder(folder)
-        self.registry = Registry()
+        self._registry: Registry | None = None
+        self._next_walk = 0
+        self._told_models = [weakref.ref(model) for model in models]
         self._excepthook = ExceptHook(self._failed)
         self._waits_for_torch: WhenLoaded | None = None
         self._is_open = True
@@ -137,7 +146,8 @@ class LiveAttachment(Attachment):
         global _current  # noqa: PLW0603 - one process has one attachment
         if not self._is_open:
             return
-        self._ended()
+        self._ended(DETACHED)
+        reap()
         self.hooks.remove()
         self._excepthook.remove()
         if self._waits_for_torch is not None:
@@ -164,11 +174,12 @@ class LiveAttachment(Attachment):
             return
         with self._lock:
             self._ring.step(values)
-        step = int(values[0])
+        step, now = int(values[0]), int(values[1])
         if step in LATE_STEPS:
             self.hooks.install_late()
-        if step == FIRST_WALK_STEP or step % WALK_EVERY_STEPS == 0:
-            self._walk("interval", None)
+            reap()
+        if step >= FIRST_WALK_STEP and now >= self._next_walk:
+            self._walk("interval", sys._getframe(1))  # noqa: SLF001 - the loop's own variables stand further out
 
     def _failed(self, error: BaseException, trace: TracebackType | None) -> None:
         try:
@@ -183,14 +194,21 @@ class LiveAttachment(Attachment):
         """Keep what the memory is made of; a walk takes microseconds a tensor, and none of them is read."""
         if self.folder is None or "torch" not in sys.modules:
             return
+        if self._registry is None:
+            from advisor.client.registry import Registry  # noqa: PLC0415 - it takes as long to load as all else together
+
+            self._registry = Registry()
+            for model in self._told_models:
+                self._registry.add_model(model())
         for optimizer in list(self.hooks.optimizers):
-            self.registry.add_optimizer(optimizer)
-        walk = self.registry.walk(moment=moment, step=self.timeline.step_count, phase=self.timeline.phase, frame=frame)
+            self._registry.add_optimizer(optimizer)
+        walk = self._registry.walk(moment=moment, step=self.timeline.step_count, phase=self.timeline.phase, frame=frame)
+        self._next_walk = time.monotonic_ns() + int(max(LEAST_PAUSE_SECONDS, WALK_PAUSE * walk.seconds) * 1e9)
         write_json(self.folder, f"registry-{moment}.json", walk.content())
 
-    def _ended(self) -> None:
+    def _ended(self, flag: int = ENDED) -> None:
         self.timeline.close()
-        self._ring.state[0] |= ENDED << 32
+        self._ring.state[0] |= flag << 32
 
 
 _current: LiveAttachment | None = None
@@ -261,13 +279,9 @@ def _made(
     run_id = run_id_of(os.environ, run)
     folder = make_rank_folder(spool_root(), run_id, rank)
     facts = facts_at_attach(model=model, optimizer=optimizer, frames=callers(frame), **told)
-    attachment = LiveAttachment(folder, run_id, rank, {**facts, "items": known_items(facts, run_id=run_id)})
+    attachment = LiveAttachment(folder, run_id, rank, {**facts, "items": known_items(facts, run_id=run_id)}, _several(model))
     attachment.start()
-    for known in _several(model):
-        attachment.registry.add_model(known)
-    for known in _several(optimizer):
-        attachment.registry.add_optimizer(known)
-    attachment.registry.find(frame)
+    attachment.hooks.optimizers.update(_several(optimizer))
     start_sidecar(folder)
     return attachment
 

@@ -24,7 +24,7 @@ SHELL = "/bin/sh"
 IN_BACKGROUND = '"$@" </dev/null >/dev/null & echo $!'
 
 WAIT_SECONDS = 0.005
-"""For the shell's word that the sidecar runs; it takes 1 to 2 ms where a processor is free. A shell that is slower is collected by `reap()`."""
+"""For the shell's word that the sidecar runs: 1 to 2 ms where a processor is free. `reap()` collects a shell that is slower."""
 
 KEPT_VARIABLES = ("PATH", "HOME", "USER", "TMPDIR", "LD_LIBRARY_PATH", "XDG_STATE_HOME", "XDG_CONFIG_HOME")
 """What the sidecar's own work needs: to start, to find git and its settings, to find the spool."""

@@ -174,10 +174,10 @@ class PlainValues:
         return found
 
     def _key(self, key: Any) -> str:  # noqa: ANN401 - whatever a dictionary has
-        if issubclass(type(key), str):
-            return redact_text(str.__str__(key)[:LONGEST_NAME])
         if issubclass(type(key), Enum):
             key = field(key, "_value_")
+        if issubclass(type(key), str):
+            return redact_text(str.__str__(key)[:LONGEST_NAME])
         if key is None or type(key) in (bool, int, float):
             return str(key)[:LONGEST_NAME]
         return f"<{class_path(type(key))}>"

@@ -65,9 +65,12 @@ USER_OF_URL = r"(?<![A-Za-z0-9+.-])([A-Za-z][A-Za-z0-9+.-]{0,30})://([^\s/?#\"'<
 
 ASSIGNMENT = (
     r"(?<![\w.])(?P<name>[A-Za-z_][\w.-]{0,120})(?P<sign>[\"']?\]?[ \t]{0,40}(?:=>|:=|:(?!//)|=)[ \t]{0,40})"
-    r"(?:[rbufRBUF]{0,2}\"(?P<double>[^\"\r\n]*)\"|[rbufRBUF]{0,2}'(?P<single>[^'\r\n]*)'|(?P<bare>[^\s\"',;&()\[\]{}<>]+))"
+    r"(?:[rbufRBUF]{0,2}\"(?P<double>[^\"\r\n]*)\"|[rbufRBUF]{0,2}'(?P<single>[^'\r\n]*)'|(?P<bare>[^\s\"',;&()\[\]{}<>]{1,400}))"
 )
 """`name = "value"`, `"name": "value"`, `NAME=value`, `?name=value&`, `environ["NAME"] = "value"`."""
+
+REST_OF_BARE = r"[^\s\"',;&()\[\]{}<>]*"
+"""What is left of an unquoted value that is longer than the search for one looks: in `a=a=a=...` each would be looked at to the end."""
 
 REFERENCE = r"\$\{?[\w.:]+\}?|\$\([^)]*\)|%[\w]+%|\{\{[^}]*\}\}|<[^<>]{0,60}>|\[[A-Z_]{1,30}\]|\*+|x{3,}|X{3,}|\.{3}"
 """Not the secret itself: a reference to a variable, a vocabulary's `<pad>` or `[SEP]`, a placeholder."""
@@ -172,9 +175,17 @@ def _without_assigned(text: str) -> str:
         if judged(match["name"]) == PLAIN:
             continue
         value = next(group for group in ("double", "single", "bare") if match[group] is not None)
-        if _is_bare_secret(match) if value == "bare" else hides(match["name"], match[value]):
-            pieces += [text[kept : match.start(value)], REDACTED]
-            kept = at = match.end(value)
+        if value == "bare":
+            if not _is_bare_secret(match):
+                continue
+            rest = re.compile(REST_OF_BARE).match(text, match.end())
+            end = rest.end() if rest else match.end()
+        elif hides(match["name"], match[value]):
+            end = match.end(value)
+        else:
+            continue
+        pieces += [text[kept : match.start(value)], REDACTED]
+        kept = at = end
     return "".join((*pieces, text[kept:]))
 
 

@@ -268,7 +268,7 @@ class Timeline:
         self._state[1] = self.step_count = self.step_count + 1
         flags |= self._flags | int(gauge_flags) | (0 if self._batch_count else WITHOUT_LOADER)
         counts = self._gc_count, self._backward_count, self._batch_count, self._sample_count, self._token_count, self._shape_digest
-        taken = self._taken
-        self._on_step((self.step_count, now, now - self._step_begin, *taken, self._gc_nanoseconds, *counts, self._worker_count, flags, *gauges))
+        ends = self.step_count, now, now - self._step_begin
+        self._on_step((*ends, *self._taken, self._gc_nanoseconds, *counts, self._worker_count, flags, *gauges))
         self._step_begin = now
         self._begin_step()
