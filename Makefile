@@ -22,7 +22,7 @@ install: $(BIN)/advisor-cli ## make .venv with advisor-cli in it
 demo: $(BIN)/advisor-cli $(VENV)/with-torch ## train a tiny GPT on the CPU with a planted fault, and diagnose it
 	$(BIN)/advisor-cli demo
 
-test: $(BIN)/advisor-cli ## run all tests that need no GPU, and the checks
+test: $(BIN)/advisor-cli $(VENV)/with-torch ## run all tests that need no GPU, and the checks
 	$(MAKE) --no-print-directory check
 	$(BIN)/python -m pytest
 
