@@ -10,7 +10,6 @@ from typing import BinaryIO
 
 from advisor.cli.limits import address_space_limit
 from advisor.cli.run_folder import KNOWN, is_rank_folder, read_rank_folder
-from advisor.client.spool import RING
 from advisor.ingest.formats import HEAD_BYTES, Format, detect
 from advisor.model.case import Case, Unreadable
 from advisor.model.dataclass import dataclass, replace
@@ -84,7 +83,7 @@ def _walk(folder: str) -> list[str]:
     found = []
     for parent, folders, names in os.walk(folder, followlinks=False):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if RING in names and is_rank_folder(parent):
+        if is_rank_folder(parent):
             found.append(parent)
             names = [name for name in names if not KNOWN.fullmatch(name)]  # noqa: PLW2901 - what the folder's own reader leaves
         for name in sorted(names):

@@ -3,8 +3,6 @@
 import os
 import re
 
-from advisor.client.layout import MAGIC
-from advisor.client.spool import RING, RUN, spool_root
 from advisor.model.errors import UnreadableInput, WrongUsage
 from advisor.model.evidence import Evidence
 
@@ -19,6 +17,9 @@ KNOWN = re.compile(r"ring|steps|index\.jsonl|sidecar\.log|dropped\.json|host|(?:
 
 def is_rank_folder(path: str) -> bool:
     """Whether attach() made a folder."""
+    from advisor.client.layout import MAGIC  # noqa: PLC0415 - only folders need the layout of one
+    from advisor.client.spool import RING  # noqa: PLC0415 - the same
+
     ring = os.path.join(path, RING)  # noqa: PTH118 - pathlib costs start-up time
     try:
         with open(ring, "rb") as file:  # noqa: PTH123 - the same
@@ -33,6 +34,7 @@ def read_rank_folder(folder: str) -> tuple[Evidence, ...]:
     Raises:
         UnreadableInput: if the ring is none that this version reads; other files that are damaged leave a gap.
     """
+    from advisor.client.spool import RING, RUN  # noqa: PLC0415 - only folders need the layout of one
     from advisor.ingest.run_documents import failure_text, run_end, run_record  # noqa: PLC0415 - msgspec loads only for runs
     from advisor.ingest.run_steps import read_run_steps  # noqa: PLC0415 - numpy loads only for runs
     from advisor.ingest.text_inputs import read_text  # noqa: PLC0415 - the same
@@ -61,6 +63,8 @@ def newest_run() -> str:
     Raises:
         WrongUsage: if there is none.
     """
+    from advisor.client.spool import spool_root  # noqa: PLC0415 - needed where no path is named
+
     root = str(spool_root())
     runs = []
     if os.path.isdir(root):  # noqa: PTH112 - the same

@@ -33,9 +33,9 @@ def evaluate(rule: Rule | Entry, resolvers: list[Resolver]) -> Outcome:
     """Run a rule on every view that has what it needs; a rule that no view can serve is not even loaded."""
     outcome = Outcome()
     if isinstance(rule, Entry):
-        lacking = [_out_of_reach(rule, resolver) for resolver in resolvers]
-        if all(lacking):
-            outcome.missing, outcome.is_alternative = lacking[0], not rule.required
+        lacking = _out_of_reach(rule, resolvers[0])
+        if lacking and all(_out_of_reach(rule, resolver) for resolver in resolvers[1:]):
+            outcome.missing, outcome.is_alternative = lacking, not rule.required
             return outcome
         rule = rule.load()
     for resolver in resolvers:
@@ -70,7 +70,7 @@ def _arguments(rule: Rule, resolver: Resolver) -> tuple[dict[str, object], tuple
         found: tuple[Evidence, ...] = resolver.named(need.kind)
         if not found and not need.optional:
             missing.append(need.kind)
-        arguments[need.parameter] = found if need.many else next(iter(found), None)
+        arguments[need.parameter] = found if need.many else (found[0] if found else None)
     if not missing and not any(arguments.values()):
         missing = [need.kind for need in rule.needs]
     return arguments, tuple(missing)

@@ -179,7 +179,9 @@ class Columns:
             ValueError: what should be JSON is none, or a value has not the type that it should have.
             OverflowError: a number does not fit into 64 bits.
         """
-        start, duration, sound = self._nanoseconds(lines.starts.whole.astype(np.float64), lines.starts.thousandths, lines.durations.as_floats())
+        start, duration, sound = self._nanoseconds(
+            lines.starts.whole.astype(np.float64), lines.starts.thousandths, lines.durations.as_floats()
+        )
         if not sound.all():
             return None
         label = self.line_labels.codes(lines.text, lines.label_starts, lines.label_ends)

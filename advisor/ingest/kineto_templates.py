@@ -113,7 +113,7 @@ class Walk(NamedTuple):
             walk = walk._replace(at=walk.at + len(literal))
             if field is not None:
                 widths = text.run(walk.at)
-                walk = walk._passed(field, walk.at, walk.at + widths, widths)
+                walk = walk.passed(field, walk.at, walk.at + widths, widths)
         return walk
 
     def back(self, text: Text, numbers: Numbers) -> "Walk":
@@ -124,10 +124,11 @@ class Walk(NamedTuple):
             walk = walk.only(text.stands(literal, walk.at))
             if field is not None:
                 widths = text.run_before(walk.at)
-                walk = walk._passed(field, walk.at - widths, walk.at, widths)
+                walk = walk.passed(field, walk.at - widths, walk.at, widths)
         return walk
 
-    def _passed(self, field: str, starts: Column, ends: Column, widths: Column) -> "Walk":
+    def passed(self, field: str, starts: Column, ends: Column, widths: Column) -> "Walk":
+        """Behind a number, which is a field's."""
         at = ends if starts is self.at else starts
         spans = {**self.spans, field: (starts, ends)} if field else self.spans
         return Walk(self.rows, at, spans).only(widths > 0)
@@ -178,7 +179,8 @@ class Templates:
 
         Args:
             text: what they stand in.
-            starts / ends: where the arguments of each begin and have ended.
+            starts: where the arguments of each begin.
+            ends: where they have ended.
 
         Raises:
             ValueError: what should be JSON is none.
@@ -240,10 +242,8 @@ class Templates:
             found = self._decoder.decode(b"[{" + middle.join(texts) + b"}]")
         except (ValueError, RecursionError):
             return None
-        names = {}
-        for name, value in zip(found[0].__struct_fields__, astuple(found[0]), strict=True):
-            if isinstance(value, int) and value != UNKNOWN:
-                names[value] = name
+        fields = zip(found[0].__struct_fields__, astuple(found[0]), strict=True)
+        names = {value: name for name, value in fields if isinstance(value, int) and value != UNKNOWN}
         numbers = [_NUMBER.findall(text) for text in texts]
         if not names.keys() <= {int(number) for part in numbers for number in part} or len(found) != 1:
             return None

@@ -75,7 +75,8 @@ class Text:
         """Words from some positions on, uint64, a row each."""
         size_bytes = word_count * WORD_BYTES
         table = np.ndarray((len(self.text) - size_bytes + 1,), f"V{size_bytes}", self.text, 0, (1,))
-        return table[starts].view("<u8").reshape(-1, word_count)
+        rows: Column = table[starts].view("<u8").reshape(-1, word_count)
+        return rows
 
     def stands(self, what: bytes, positions: Column) -> Column:
         """At which positions a text stands."""
@@ -104,7 +105,8 @@ class Text:
         """Read numbers; None where any is not as Kineto prints it.
 
         Args:
-            starts / ends: where each number begins and where it has ended; at least one, behind at least MOST_DIGITS other characters.
+            starts: where each number begins, at least one, behind at least MOST_DIGITS other characters.
+            ends: where it has ended.
         """
         is_point = self.characters[ends - PLACES - 1] == _POINT
         if not is_point.any():
@@ -125,7 +127,10 @@ class Text:
         if low is None or longest <= WORD_BYTES:
             return low
         high = self._digits(ends - WORD_BYTES, np.maximum(widths - WORD_BYTES, 0))
-        return None if high is None else high * 10**WORD_BYTES + low
+        if high is None:
+            return None
+        numbers: Column = high * 10**WORD_BYTES + low
+        return numbers
 
     def _digits(self, ends: Column, widths: Column) -> Column | None:
         """Numbers of up to eight digits; None where any character is none."""
@@ -136,14 +141,15 @@ class Text:
             return None
         for factor, shift, mask in _STEPS:
             values = (values * factor + (values >> shift)) & mask
-        return values.astype(np.int64)
+        numbers: Column = values.astype(np.int64)
+        return numbers
 
 
 def begin_with(words: Column, start: bytes) -> Column:
     """Which words begin with up to eight bytes."""
-    if len(start) == WORD_BYTES:
-        return words == int.from_bytes(start, "little")
-    return words & (256 ** len(start) - 1) == int.from_bytes(start, "little")
+    kept = words if len(start) == WORD_BYTES else words & (256 ** len(start) - 1)
+    found: Column = kept == int.from_bytes(start, "little")
+    return found
 
 
 def _leading(words: Column) -> Column:

@@ -1,5 +1,6 @@
 """The lines of a log, found by position: only what is looked at is decoded, so that 50 MB cost what their needles cost."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -51,16 +52,16 @@ class Needles:
 
     Attributes:
         all: the words.
-        by_beginning: those of at least four bytes, by their first four.
+        by_beginning: those of at least four bytes, by their first four, read as a number.
         short: the others.
     """
 
     def __init__(self, needles: Iterable[bytes]) -> None:
         self.all = frozenset(needles)
         self.short = frozenset(needle for needle in self.all if len(needle) < _GRAM_BYTES)
-        self.by_beginning: dict[bytes, list[bytes]] = {}
+        self.by_beginning: dict[int, list[bytes]] = {}
         for needle in self.all - self.short:
-            self.by_beginning.setdefault(needle[:_GRAM_BYTES], []).append(needle)
+            self.by_beginning.setdefault(int.from_bytes(needle[:_GRAM_BYTES], sys.byteorder), []).append(needle)
 
 
 class LogLines:
@@ -127,12 +128,13 @@ class LogLines:
         return any(self.lowered.find(needle, start, end) >= 0 for start, end in parts)
 
     @cached_property
-    def _grams(self) -> frozenset[bytes] | None:
-        """Every run of four bytes of a short log in lower case; None for a longer one."""
-        text = self.lowered
+    def _grams(self) -> frozenset[int] | None:
+        """Every four bytes that follow each other in a short log in lower case, as numbers; None for a longer one."""
+        text = memoryview(self.lowered)
         if len(text) > _INDEXED_BYTES:
             return None
-        return frozenset(text[at : at + _GRAM_BYTES] for at in range(len(text) - _GRAM_BYTES + 1))
+        wholes = (len(text) - shift - (len(text) - shift) % _GRAM_BYTES for shift in range(min(_GRAM_BYTES, len(text))))
+        return frozenset().union(*(text[shift : shift + whole].cast("I") for shift, whole in enumerate(wholes)))
 
     def line_at(self, position: int) -> LogLine:
         """The line around a position."""

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 
 from advisor.ingest.lazy_pattern import LazyPattern
-from advisor.ingest.log_lines import LogLine, LogLines, Needles
+from advisor.ingest.log_lines import LINE_REACH_BYTES, LogLine, LogLines, Needles
 from advisor.ingest.mentions import NO_WORDS, PATTERNS, PHRASES, STANDING_ADVICE
 from advisor.ingest.tracebacks import is_code_line
 from advisor.model.dataclass import dataclass
@@ -86,33 +86,44 @@ def _searched(phrase: str) -> _Phrase:
 
 
 @cache
-def _needles() -> Needles:
-    return Needles(phrase.needle for _, phrases in _phrases() for phrase in phrases)
+def _by_needle() -> tuple[dict[bytes, list[tuple[int, _Phrase]]], Needles]:
+    """Places of the table's topics and their phrases, by what is searched for; and all of that together."""
+    table: dict[bytes, list[tuple[int, _Phrase]]] = {}
+    for place, (_, phrases) in enumerate(_phrases()):
+        for phrase in phrases:
+            table.setdefault(phrase.needle, []).append((place, phrase))
+    return table, Needles(table)
 
 
 def mentions_of(log: LogLines, parts: Sequence[Span]) -> tuple[Mention, ...]:
     """The first mentions of each topic, in the log's order."""
     lines: Lines = {}
     found: list[Mention] = []
-    candidates = log.may_have(_needles())
-    for topic, phrases in _phrases():
-        present = [phrase for phrase in phrases if phrase.needle in candidates and log.has(phrase.needle, parts)]
-        if present:
-            places = {place for phrase in present for place in _alone(log, parts, phrase)}
-            found += _first(log, topic, sorted(places), lines)
-    for topic, (needle, pattern) in PATTERNS.items():
-        found += _first(log, topic, _matching(log, parts, needle.encode(), pattern, lines), lines)
+    table, needles = _by_needle()
+    present: dict[int, list[_Phrase]] = {}
+    for needle in log.may_have(needles):
+        if log.has(needle, parts):
+            for topic, phrase in table[needle]:
+                present.setdefault(topic, []).append(phrase)
+    for topic in sorted(present):
+        places = {place for phrase in present[topic] for place in _alone(log, parts, phrase)}
+        found += _first(log, _phrases()[topic][0], sorted(places), lines)
+    for name, (word, pattern) in PATTERNS.items():
+        found += _first(log, name, _matching(log, parts, word.encode(), pattern, lines), lines)
     return tuple(sorted(found, key=lambda mention: mention.line))
 
 
 def _matching(log: LogLines, parts: Sequence[Span], needle: bytes, pattern: LazyPattern, lines: Lines) -> Iterator[int]:
     """The first place of a needle in each line that its pattern matches."""
-    tried: set[int] = set()
+    end = 0
     for place in _places(log, parts, needle):
+        if place < end:
+            continue
         line, _ = _line(log, place, lines)
-        if line.start not in tried and pattern.search(line.text[:_PATTERN_LENGTH]):
+        if line.end - line.start <= LINE_REACH_BYTES:
+            end = line.end
+        if pattern.search(line.text[:_PATTERN_LENGTH]):
             yield place
-        tried.add(line.start)
 
 
 def _first(log: LogLines, topic: str, places: Iterable[int], lines: Lines) -> Iterator[Mention]:

@@ -3,9 +3,11 @@
 import contextlib
 import gc
 import pickle
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import TracebackType
 from typing import BinaryIO, TypeVar
 
 from advisor.ingest.pickle_source import PickleSource, TupleCountError
@@ -129,6 +131,26 @@ def _value(source: PickleSource) -> object:
     return _PlainUnpickler(source).load()
 
 
+@contextlib.contextmanager
+def _silent_bytearrays() -> Iterator[None]:
+    """Keep CPython from printing a SystemError where memory for a `bytearray` that a pickle claims cannot be had.
+
+    It destroys the half-made object then as if somebody still looked into it, by a counter that was not set, and says so at random.
+    """
+    before = sys.excepthook
+
+    def silent(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if kind is not SystemError:
+            before(kind, error, trace)
+
+    sys.excepthook = silent
+    try:
+        yield
+    finally:
+        sys.excepthook = before
+
+
+@_silent_bytearrays()
 def _on_sufficient_stack(stream: BinaryIO, load: Callable[[PickleSource], T]) -> T:
     begin = stream.tell()
     most = SAFE_TUPLE_COUNT

@@ -70,5 +70,18 @@ def wholes(path):
         yield Whole(path.name, f"{kind}-gz", gzip.compress(data))
 
 
-CLOSED = ("trace-gz", "trace-zst", "trace-json", "trace-plain", "xml", "xml-gz", "xml-utf16", "snapshot-json", "pickle", "pickle-gz", "text-gz", "nvidia-smi-text-gz")
+CLOSED = (
+    "trace-gz",
+    "trace-zst",
+    "trace-json",
+    "trace-plain",
+    "xml",
+    "xml-gz",
+    "xml-utf16",
+    "snapshot-json",
+    "pickle",
+    "pickle-gz",
+    "text-gz",
+    "nvidia-smi-text-gz",
+)
 """Kinds whose content says where it ends: of a cut one the report has to say so."""

@@ -91,7 +91,7 @@ def _answer(arguments, answer, *, in_all_formats):
         answer.write(json.dumps(told).encode())
         answer.flush()
         status = 0
-    except BaseException as fault:  # a child must never run the parent's tests
+    except BaseException as fault:  # noqa: BLE001 - a child must never run the parent's tests
         print(f"{type(fault).__name__}: {fault}", file=sys.__stderr__)
     finally:
         os._exit(status)

@@ -20,7 +20,7 @@ def _operator(number, at, name, **arguments):
     return _complete("cpu_op", name, at, 20, 100, 100, {**said, **shapes, **arguments})
 
 
-def _complete(category, name, at, dur, pid, tid, arguments):
+def _complete(category, name, at, dur, pid, tid, arguments):  # noqa: PLR0913, PLR0917 - the keys of an event
     return {"ph": "X", "cat": category, "name": name, "pid": pid, "tid": tid, "ts": at, "dur": dur, "args": arguments}
 
 
@@ -35,16 +35,22 @@ def _step(number):
     first = 100 * (number + 1)
     message = {"In msg nelems": 4096, "Out msg nelems": 4096, "dtype": "Float", "Group size": 2, "Process Group Ranks": "[0, 1]"}
     yield _complete("user_annotation", f"ProfilerStep#{number}", at, STEP_US - 10, 100, 100, {"External id": first, "Ev Idx": number})
-    yield _complete("user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at + 10, 200, 100, 100, {"External id": 1})
+    yield _complete(
+        "user_annotation", "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", at + 10, 200, 100, 100, {"External id": 1}
+    )
     yield _complete("python_function", "train.py(10): step", at + 5, 900, 100, 100, {"Python id": 1, "Python parent id": None, "Ev Idx": 1})
     yield _operator(first + 1, at + 300, "aten::mm")
-    yield _complete("cuda_runtime", "cudaLaunchKernel", at + 305, 5, 100, 100, {"correlation": first + 1, "cbid": 211, "External id": first + 1})
+    yield _complete(
+        "cuda_runtime", "cudaLaunchKernel", at + 305, 5, 100, 100, {"correlation": first + 1, "cbid": 211, "External id": first + 1}
+    )
     yield _on_device("kernel", "ampere_bf16_s16816gemm_128x128_tn", at + 320, 200, first + 1)
     yield {"ph": "s", "id": first + 1, "pid": 100, "tid": 100, "ts": at + 305, "cat": "ac2g", "name": "ac2g"}
     yield {"ph": "f", "id": first + 1, "pid": 0, "tid": 7, "ts": at + 320, "cat": "ac2g", "name": "ac2g", "bp": "e"}
     yield _operator(first + 2, at + 330, "aten::copy_")
     yield _complete("cuda_runtime", "cudaMemcpyAsync", at + 335, 60, 100, 100, {"correlation": first + 2, "External id": first + 2})
-    yield _on_device("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at + 530, 40, first + 2, bytes=4 * MIB, **{"memory bandwidth (GB/s)": 12.5})
+    yield _on_device(
+        "gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", at + 530, 40, first + 2, bytes=4 * MIB, **{"memory bandwidth (GB/s)": 12.5}
+    )
     yield _complete("cuda_runtime", "cudaMemsetAsync", at + 400, 5, 100, 100, {"correlation": first + 3})
     yield _on_device("gpu_memset", "Memset (Device)", at + 575, 5, first + 3, bytes=4096)
     yield _operator(first + 4, at + 410, "record_param_comms", **message)
@@ -64,7 +70,14 @@ def a_trace():
     named = {"ph": "M", "name": "process_name", "pid": 100, "tid": 0, "ts": 1_000_000, "args": {"name": "python"}}
     out_of_memory = {"Device Id": 0, "Total Allocated": 1, "Total Reserved": 2, "Device Type": 1}
     refused = {"ph": "i", "name": "[OutOfMemory]", "pid": 100, "tid": 100, "ts": 1_000_900, "args": out_of_memory}
-    device = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 84_000_000_000, "computeMajor": 8, "computeMinor": 0, "numSms": 108}
+    device = {
+        "id": 0,
+        "name": "NVIDIA A100-SXM4-80GB",
+        "totalGlobalMem": 84_000_000_000,
+        "computeMajor": 8,
+        "computeMinor": 0,
+        "numSms": 108,
+    }
     return {
         "schemaVersion": 1,
         "deviceProperties": [device],
@@ -98,7 +111,15 @@ def a_snapshot():
         external_annotations=[{"name": "Optimizer.step#AdamW", "stage": "START", "device": 0, "time_us": 1_700_000_000_000_010}],
     )
     raw["device_traces"][0].append(
-        {"action": "annotate", "addr": weights, "size": 0, "stream": 0, "time_us": 1_700_000_000_000_020, "user_metadata": "w", "pool_id": (0, 1)}
+        {
+            "action": "annotate",
+            "addr": weights,
+            "size": 0,
+            "stream": 0,
+            "time_us": 1_700_000_000_000_020,
+            "user_metadata": "w",
+            "pool_id": (0, 1),
+        }
     )
     raw["segments"][0]["blocks"][0]["history"] = [{"addr": 1, "real_size": 5, "frames": FORWARD}]
     return raw

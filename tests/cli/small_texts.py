@@ -87,7 +87,9 @@ TRACEBACK = (
 )
 
 TEXTS = {
-    "nvidia-smi-text": (NVIDIA_SMI + "".join(BLOCK.format(bus=bus, reasons="Clocks Throttle Reasons", used="39000 MiB") for bus in ("07", "08"))),
+    "nvidia-smi-text": (
+        NVIDIA_SMI + "".join(BLOCK.format(bus=bus, reasons="Clocks Throttle Reasons", used="39000 MiB") for bus in ("07", "08"))
+    ),
     "nvidia-smi-xml": a_document(GPU).decode(),
     "nvidia-smi-csv": CSV,
     "nvidia-smi-table": PLAIN_TABLE,

@@ -61,7 +61,21 @@ WRONG_PYTHON = {
 DEEP_PICKLE = b"]" * DEEP + b"a" * (DEEP - 1)
 """A list in a list, in opcodes: Python itself would not pickle it."""
 
-WRONG_TEXT = ("", "0", "-1", "1.5", "1e400", "NaN", "inf", str(10**30), "9" * 1000, "x" * 1000, "[N/A]", "\x1b[31m\u202e|`<b>", "\ufffd\x00")
+WRONG_TEXT = (
+    "",
+    "0",
+    "-1",
+    "1.5",
+    "1e400",
+    "NaN",
+    "inf",
+    str(10**30),
+    "9" * 1000,
+    "x" * 1000,
+    "[N/A]",
+    "\x1b[31m\u202e|`<b>",
+    "\ufffd\x00",
+)
 """What is put in the place of a number or a word of a text."""
 
 PLACE = "@the place@"
@@ -116,7 +130,7 @@ def wrong_traces() -> Iterator[tuple[str, str, bytes]]:
     seen = set()
     for path in places(trace):
         name = ".".join(map(str, path))
-        inside = path[2:] if path[0] == "traceEvents" and len(path) > 2 else None  # noqa: PLR2004 - the list and the event's place in it
+        inside = path[2:] if path[0] == "traceEvents" and len(path) > 2 else None
         if inside:
             event = trace["traceEvents"][path[1]]
             category = event.get("cat", event["ph"])

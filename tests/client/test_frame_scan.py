@@ -135,7 +135,7 @@ def test_numbers_and_words_of_a_function_are_kept_and_its_private_ones_are_not()
 def test_constants_of_a_users_module_are_kept():
     code = compile("LR = 0.1\nLAYERS = (1, 2)\nlr = 3\nimport sys\nframe = sys._getframe()\n", "/project/train.py", "exec")
     space = {"__name__": "train"}
-    exec(code, space)  # noqa: S102
+    exec(code, space)
     found = scan([space["frame"]])
     assert [(each.name, each.value, each.where) for each in found.constants] == [("LR", 0.1, "train.py"), ("LAYERS", (1, 2), "train.py")]
     assert [(each.name, each.value) for each in found.scalars] == [("lr", 3)]
@@ -149,7 +149,7 @@ def test_of_a_librarys_frames_only_known_classes_are_taken():
         "exec",
     )
     space = {"Namespace": argparse.Namespace, "getframe": sys._getframe, "CONSTANT": 1}
-    exec(code, space)  # noqa: S102
+    exec(code, space)
     found = scan([space["step"]()])
     assert names(found, "config") == ["args"]
     assert found.constants == found.scalars == []
@@ -176,7 +176,7 @@ def test_a_value_is_taken_once_and_not_too_many_of_a_kind():
 def test_a_great_many_variables_are_not_all_looked_at():
     code = compile("import sys\nframe = sys._getframe()\n", "/project/train.py", "exec")
     space = {f"a{number}": object() for number in range(100_000)}
-    exec(code, space)  # noqa: S102
+    exec(code, space)
     assert scan([space["frame"]]).is_cut
     assert not scan([]).is_cut
 

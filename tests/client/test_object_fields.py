@@ -68,7 +68,7 @@ def test_an_attribute_hook_is_passed_by():
 
 
 def test_records_of_settings_give_their_fields():
-    pair = namedtuple("pair", "a b")
+    pair = namedtuple("pair", "a b")  # noqa: PYI024 - the untyped kind is what is read
     assert dict(fields_of({"a": 1}, 10)) == {"a": 1}
     assert dict(fields_of(Plain(), 10)) == {"lr": 0.1, "size": 3}
     assert dict(fields_of(Slotted(0.1, 3), 10)) == {"lr": 0.1, "size": 3}

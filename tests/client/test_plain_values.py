@@ -1,5 +1,5 @@
 import argparse
-import datetime
+import datetime as dt
 import decimal
 import enum
 import json
@@ -82,7 +82,7 @@ class Silent:
         (math.nan, "nan"),
         (2**300, "<int of 301 bits>"),
         (pathlib.PurePosixPath("a/b"), "a/b"),
-        (datetime.timedelta(seconds=3), "0:00:03"),
+        (dt.timedelta(seconds=3), "0:00:03"),
         (decimal.Decimal("0.1"), "0.1"),
         (deque([1, 2]), [1, 2]),
         ({3, 1, 2}, [1, 2, 3]),
@@ -150,7 +150,7 @@ def test_long_deep_and_many_values_are_cut_and_counted():
     values = PlainValues()
     assert values.read("x" * 10_000) == "x" * LONGEST_TEXT
     assert len(values.read(list(range(1000)))) == MOST_ITEMS
-    assert len(values.read({number: 0.5 for number in range(1000)})) == MOST_ITEMS
+    assert len(values.read(dict.fromkeys(range(1000), 0.5))) == MOST_ITEMS
     assert values.cut_count == 1 + 800 + 800
     deep = PlainValues()
     nested = []

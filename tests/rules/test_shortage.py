@@ -11,7 +11,7 @@ from advisor.rules.memory.activations_dominate import activations_dominate
 from advisor.rules.memory.kv_cache_dominates import kv_cache_dominates
 from advisor.rules.memory.optimizer_state_dominates import optimizer_state_dominates
 from advisor.rules.samples import GIB, MIB, SNAPSHOT, a_failure, a_ledger, a_record
-from advisor.rules.shortage import refusal_facts, shortage_of, told_of_refusal
+from advisor.rules.shortage import UNKNOWN_CAPACITY_FACTOR, refusal_facts, shortage_of, told_of_refusal
 
 FINDING = Finding(
     statement="A block is the largest.",
@@ -94,8 +94,8 @@ def test_where_clearly_more_was_free_than_was_asked_for_no_block_is_likely(free,
 
 def test_what_was_free_counts_without_a_capacity_too():
     ledger = a_ledger(device_bytes=None, at=Moment.OOM, activations=8 * GIB, free=5 * GIB)
-    assert confidence(ledger, a_refusal(free=5 * GIB)) == 0.45
-    assert confidence(ledger, a_refusal(free=GIB)) == 0.9
+    assert confidence(ledger, a_refusal(free=5 * GIB)) < 0.45
+    assert confidence(ledger, a_refusal(free=GIB)) > 0.7
 
 
 def test_the_request_and_what_was_free_are_evidence():
@@ -110,7 +110,8 @@ def test_the_request_and_what_was_free_are_evidence():
 def test_without_a_capacity_the_request_and_what_was_free_are_evidence_all_the_same():
     ledger = a_ledger(device_bytes=None, at=Moment.OOM, activations=8 * GIB, free=256 * MIB)
     told = told_of_refusal(FINDING, ledger, None, a_refusal())
-    assert told.confidence == 0.9
+    assert told.confidence == round(0.9 * UNKNOWN_CAPACITY_FACTOR, 3)
+    assert "--device" in told.settles.change
     assert "256 MiB free" in told.observations[-1].statement
 
 
