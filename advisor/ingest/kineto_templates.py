@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import astuple
 
 from advisor.ingest.kineto_events import UNKNOWN
-from advisor.ingest.kineto_words import MARGIN_BYTES, MOST_DIGITS, Column, Text
+from advisor.ingest.kineto_words import MOST_DIGITS, Column, Text
 
 Decoder: TypeAlias = "msgspec.json.Decoder[list[Any]]"
 
