@@ -17,6 +17,8 @@ KNOWN = re.compile(r"ring|steps|index\.jsonl|sidecar\.log|dropped\.json|host|(?:
 
 def is_rank_folder(path: str) -> bool:
     """Whether attach() made a folder."""
+    if not os.path.isdir(path):  # noqa: PTH112 - pathlib costs start-up time
+        return False
     from advisor.client.layout import MAGIC  # noqa: PLC0415 - only folders need the layout of one
     from advisor.client.spool import RING  # noqa: PLC0415 - the same
 

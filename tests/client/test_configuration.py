@@ -78,7 +78,8 @@ def test_a_class_of_settings_gives_its_attributes_and_those_of_its_bases():
 
 def test_constants_and_variables_stand_by_their_place():
     found = facts(
-        constants=[("LR", 0.1), ("WANDB_API_KEY", "abc"), ("TABLE", list(range(5000)))], scalars=[("dtype", "bfloat16"), ("n", 3)]
+        constants=[("LR", 0.1), ("WANDB_API_KEY", "abc"), ("TABLE", list(range(5000))), ("CODE", "a = 1\nb = 2")],
+        scalars=[("dtype", "bfloat16"), ("n", 3)],
     )
     assert found["constants"] == {"train.py": {"LR": 0.1, "WANDB_API_KEY": REDACTED}}
     assert found["variables"] == {"train.py": {"dtype": "bfloat16", "n": 3}}

@@ -30,7 +30,7 @@ class GPTConfig:
     n_layer: int = 2
 
 
-class CFG:
+class Rates:
     lr = 0.1
 
 
@@ -47,7 +47,7 @@ def test_settings_are_known_by_their_name():
     def train():
         cfg = {"lr": 1}  # noqa: F841
         train_config = types.SimpleNamespace(lr=1)  # noqa: F841
-        hparams = CFG  # noqa: F841
+        hparams = Rates  # noqa: F841
         return found_by(sys._getframe())
 
     assert names(train(), "config") == ["cfg", "train_config", "hparams"]

@@ -166,9 +166,15 @@ def test_any_text_is_taken_and_hiding_twice_changes_nothing_more(text):
     assert redact_text(once) == once
 
 
-@given(st.integers(), st.sampled_from([ALNUM, URL_SAFE, ALNUM + "+/"]), st.integers(min_value=40, max_value=200))
-def test_random_texts_look_random(seed, alphabet, length):
+@given(st.integers(), st.sampled_from([HEX, ALNUM, LETTERS]), st.integers(min_value=32, max_value=200))
+def test_a_long_generated_word_looks_random(seed, alphabet, length):
     assert looks_random(a_text(alphabet, length, seed))
+
+
+@pytest.mark.parametrize(("alphabet", "length"), [(URL_SAFE, 40), (ALNUM + "+/", 40), (ALNUM, 24), (URL_SAFE, 120)])
+def test_nearly_every_generated_text_looks_random(alphabet, length):
+    known = sum(looks_random(a_text(alphabet, length, seed)) for seed in range(2000))
+    assert known >= 1970
 
 
 @pytest.mark.parametrize("alphabet", [HEX, ALNUM, LETTERS, string.digits + string.ascii_lowercase])

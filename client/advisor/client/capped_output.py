@@ -12,6 +12,9 @@ from typing import NamedTuple
 PIECE_BYTES = 64 * 1024
 MOST_ERROR_BYTES = 4096
 
+KILLED_SECONDS = 2.0
+"""For a killed process to be gone; one that waits for a dead disk or network mount stays, and is left."""
+
 
 class Output(NamedTuple):
     """What a command wrote.
@@ -45,14 +48,27 @@ def output_of(command: Sequence[str], *, cwd: str, environment: Mapping[str, str
         )
     except (OSError, ValueError) as error:
         return Output(b"", str(error), None, is_cut=False, is_late=False)
-    with process:
-        data, errors, is_cut, is_late = _read(process, most_bytes, time.monotonic() + patience_seconds)
-        if is_cut or is_late:
-            with suppress(ProcessLookupError, PermissionError):
-                os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-    return_code = None if is_cut or is_late else process.returncode
+    deadline = time.monotonic() + patience_seconds
+    data, errors, is_cut, is_late = _read(process, most_bytes, deadline)
+    return_code = None
+    if not is_cut and not is_late:
+        return_code = _end_of(process, max(0.0, deadline - time.monotonic()))
+        is_late = return_code is None
+    if return_code is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        _end_of(process, KILLED_SECONDS)
+    for stream in (process.stdout, process.stderr):
+        if stream is not None:
+            stream.close()
     return Output(data, errors.decode("utf-8", "replace").strip(), return_code, is_cut, is_late)
+
+
+def _end_of(process: "subprocess.Popen[bytes]", patience_seconds: float) -> int | None:
+    try:
+        return process.wait(patience_seconds)
+    except subprocess.TimeoutExpired:
+        return None
 
 
 def _read(process: "subprocess.Popen[bytes]", most_bytes: int, deadline: float) -> tuple[bytes, bytes, bool, bool]:

@@ -9,6 +9,9 @@ from advisor.client.plain_values import MOST_ITEMS, PlainValues
 LONGEST_WORD = 120
 """Letters of a text that is taken for a setting (`dtype`, a path, a model's name) where only a variable's name speaks for it."""
 
+LONGEST_CONSTANT = 400
+"""Letters of a text under a name in UPPER_CASE, which may be a prompt of one line."""
+
 SEED_NAMES = frozenset(
     {"seed", "random_seed", "manual_seed", "global_seed", "rng_seed", "base_seed", "init_seed", "train_seed", "torch_seed"}
 )
@@ -90,6 +93,9 @@ def _by_place(variables: list[Variable], values: PlainValues) -> dict[str, dict[
 
 
 def _is_short(value: Any) -> bool:  # noqa: ANN401 - a constant
+    """Not a table, and not a text of several lines, which is a program or data."""
+    if type(value) is str:
+        return len(value) <= LONGEST_CONSTANT and "\n" not in value
     return type(value) not in (tuple, list, dict) or len(value) <= MOST_ITEMS
 
 

@@ -99,7 +99,8 @@ def _data_version(facts: Mapping[str, Any], slow: Mapping[str, Any]) -> Any:  # 
     if fingerprints:
         return dict(fingerprints)
     files = _part(slow, "data_files")
-    return {path: each["sha256"] for path, each in files.items() if each.get("sha256")} or None
+    digests = {path: each.get("sha256") or each.get("sampled_sha256") for path, each in files.items()}
+    return {path: digest for path, digest in digests.items() if digest} or None
 
 
 def _seed(facts: Mapping[str, Any]) -> int | None:

@@ -98,7 +98,10 @@ UNBROKEN_LENGTH = 32
 
 def looks_random(text: str) -> bool:
     """Whether a text looks like a generated key: long, one word, and letters and digits mixed as people do not mix them."""
-    if re.fullmatch(SHAPE_OF_RANDOM, text) is None or text.startswith(("/", "./", "../", "~/")):
+    if text.startswith(("/", "./", "../", "~/")):
+        # A path is as random as its longest part; base64 may begin with a slash as well.
+        text = max(text.split("/"), key=len)
+    if re.fullmatch(SHAPE_OF_RANDOM, text) is None:
         return False
     if re.fullmatch(UUID, text) is not None:
         return True
