@@ -124,9 +124,9 @@ def read_nvidia_smi_xml(text: bytes, path: str) -> NodeReading | None:
 
 
 def _first_tag(text: bytes) -> int:
-    """Where the document begins: a shell may have printed lines before it."""
+    """Where the document begins: a shell may have printed lines before it; the whole text where no tag begins one."""
     starts = [place for place in (text.find(b"<?xml"), text.find(b"<!DOCTYPE"), text.find(b"<nvidia_smi_log")) if place >= 0]
-    return min(starts)
+    return min(starts, default=0)
 
 
 def _follow(document: bytes, reader: "_Reader") -> str:

@@ -155,3 +155,7 @@ def test_one_endless_line_is_answered(piece):
     line = piece * (1_000_000 // len(piece))
     for seed in SEEDS:
         read_with_all(seed + line + b"\n")
+
+
+def test_the_name_of_the_document_type_without_a_tag_is_answered():
+    read_with_all(b"nvsmi_device_v")
